@@ -1,0 +1,178 @@
+"""Every exception the package raises, in one tree.
+
+    JaatoError
+    ├── ConfigError              a setting, file or argument of the developer is wrong
+    │   └── MissingDependency    an optional package is not installed
+    ├── SessionBusy              two turns at once on one session
+    ├── PluginError              a plugin is unknown, broken or clashes with another
+    ├── ToolError                a tool call failed; the model reads the text
+    │   ├── UnknownTool
+    │   ├── ToolArgumentError    the arguments do not fit the schema
+    │   ├── ToolDenied           permission, hook or required_agent said no
+    │   └── ToolTimeout
+    ├── PolicyError              a permission policy cannot be read
+    ├── BudgetExceeded           a token, cost, call or spawn budget has no room
+    ├── CancelledException       the work was cancelled
+    └── ProviderError            a model call failed
+        ├── RateLimited          429: too many requests (retryable, retry_after)
+        ├── Overloaded           529 or 503: the service is busy (retryable)
+        ├── ServerFailed         other 5xx (retryable)
+        ├── ConnectionFailed     no connection, dropped, silent (retryable)
+        │   └── IncompleteStream the stream ended without its closing event (retryable)
+        ├── ContextOverflow      the prompt is too long for the model
+        ├── AuthFailed           missing or refused credentials
+        ├── ModelNotFound        no such model at this provider
+        ├── BadRequest           the provider refused the request as malformed
+        └── Refused              the model or its safety filter declined
+
+All of them pickle: `args` holds the message, everything else is a plain attribute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from shared.types import TokenUsage
+
+
+class JaatoError(Exception):
+    """Root of all errors of this package; its text is one readable sentence."""
+
+
+class ConfigError(JaatoError):
+    """A setting, file or argument given by the developer or user is wrong."""
+
+
+class MissingDependency(ConfigError):
+    """A feature needs a package that is not installed."""
+
+
+class SessionBusy(JaatoError):
+    """A session runs one turn at a time."""
+
+
+class PluginError(JaatoError):
+    """A plugin is unknown, broken, or clashes with another one."""
+
+
+class ToolError(JaatoError):
+    """A tool could not do its work; the text is for the model."""
+
+
+class UnknownTool(ToolError):
+    """The model named a tool that this agent does not have."""
+
+
+class ToolArgumentError(ToolError):
+    """The arguments of a call do not fit the tool's schema."""
+
+
+class ToolDenied(ToolError):
+    """The call was not allowed."""
+
+
+class ToolTimeout(ToolError):
+    """The tool took longer than it may."""
+
+
+class PolicyError(JaatoError):
+    """A permission policy is broken; until it is mended everything is denied."""
+
+
+class BudgetExceeded(JaatoError):
+    """A budget has no room for what was asked."""
+
+    def __init__(self, message: str = "", *, limit: str = "") -> None:
+        super().__init__(message)
+        self.limit = limit
+
+
+class CancelledException(JaatoError):
+    """The work was cancelled; `reason` says by what."""
+
+    def __init__(self, message: str = "cancelled") -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class ProviderError(JaatoError):
+    """A model call failed. `retryable` says whether the same request may succeed later."""
+
+    retryable = False
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        provider: str = "",
+        status: int | None = None,
+        retry_after: float | None = None,
+        request_id: str | None = None,
+        usage: TokenUsage | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.provider = provider
+        self.status = status
+        self.retry_after = retry_after
+        self.request_id = request_id
+        self.usage = usage  # tokens already spent on the failed attempt, where known
+
+
+class RateLimited(ProviderError):
+    """Too many requests; `retry_after` is what the service asked for."""
+
+    retryable = True
+
+
+class Overloaded(ProviderError):
+    """The service is too busy."""
+
+    retryable = True
+
+
+class ServerFailed(ProviderError):
+    """The service failed."""
+
+    retryable = True
+
+
+class ConnectionFailed(ProviderError):
+    """The connection could not be made, broke, or stayed silent."""
+
+    retryable = True
+
+
+class IncompleteStream(ConnectionFailed):
+    """A stream ended without its closing event, so the answer is not whole."""
+
+
+class ContextOverflow(ProviderError):
+    """The prompt does not fit into the model's context."""
+
+
+class AuthFailed(ProviderError):
+    """Credentials are missing or were refused."""
+
+
+class ModelNotFound(ProviderError):
+    """The provider does not know the model."""
+
+
+class BadRequest(ProviderError):
+    """The provider refused the request as malformed."""
+
+
+class Refused(ProviderError):
+    """The model or its safety filter declined to answer."""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str], *, hint: str = "") -> str:
+    """The sentence for an unknown name: what it was, what was probably meant, what there is."""
+    names = sorted(set(known))
+    close = get_close_matches(name, names, n=1, cutoff=0.6)
+    guess = f" Did you mean '{close[0]}'?" if close else ""
+    listing = f" Known: {', '.join(names)}." if names else " None are known."
+    return f"unknown {kind} '{name}'.{guess}{listing}{' ' + hint if hint else ''}"

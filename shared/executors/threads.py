@@ -1,0 +1,146 @@
+"""Daemon threads that are kept for reuse: starting one costs far more than waking one."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, cast
+
+from shared.cancel import CancelToken
+
+T = TypeVar("T")
+IDLE_SECONDS = 10.0
+
+
+class Task(Generic[T]):
+    """One piece of work on a thread; `result()` gives its value or raises its error."""
+
+    __slots__ = ("_call", "_done", "_error", "_lock", "_value", "_watchers")
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        self._call: Callable[[], T] | None = call
+        self._done = False
+        self._lock = threading.Lock()
+        self._watchers: list[threading.Lock] = []
+        self._value: T | None = None
+        self._error: BaseException | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether the work has ended, well or badly."""
+        return self._done
+
+    def run(self) -> None:
+        """Do the work in the current thread."""
+        call, self._call = self._call, None
+        assert call is not None
+        try:
+            self._value = call()
+        except BaseException as error:  # handed to whoever asks for the result
+            self._error = error
+        with self._lock:
+            self._done = True
+            watchers, self._watchers = self._watchers, []
+        for latch in watchers:
+            _open(latch)
+
+    def wait(self, timeout: float | None = None, *, cancel: CancelToken | None = None) -> bool:
+        """Block until the work is done (True), or until time is up or `cancel` fires (False)."""
+        latch = threading.Lock()
+        latch.acquire()
+        with self._lock:
+            if self._done:
+                return True
+            self._watchers.append(latch)
+        forget = cancel.on_cancel(lambda: _open(latch)) if cancel is not None else None
+        try:
+            latch.acquire(timeout=-1 if timeout is None else max(0.0, timeout))
+        finally:
+            if forget is not None:
+                forget()
+            with self._lock:
+                if latch in self._watchers:
+                    self._watchers.remove(latch)
+        return self._done
+
+    def result(self) -> T:
+        """The value of finished work; raises what it raised."""
+        if self._error is not None:
+            raise self._error
+        return cast(T, self._value)
+
+
+def _open(latch: threading.Lock) -> None:
+    try:
+        latch.release()
+    except RuntimeError:  # opened by the other side already
+        pass
+
+
+class ThreadPool:
+    """Grows as needed, keeps idle threads for a while; what runs in it may be abandoned."""
+
+    def __init__(self, name: str = "jaato") -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._idle: deque[_Worker] = deque()
+        self._count = 0
+
+    def submit(self, call: Callable[[], T]) -> Task[T]:
+        """Run a call on some thread at once, in a copy of the caller's context variables."""
+        context = contextvars.copy_context()
+        task: Task[T] = Task(lambda: cast(T, context.run(call)))
+        with self._lock:
+            worker = self._idle.pop() if self._idle else None
+            if worker is None:
+                self._count += 1
+                worker = _Worker(self, f"{self._name}-{self._count}")
+                fresh = True
+            else:
+                fresh = False
+            worker.task = task
+        if fresh:
+            worker.start()
+        else:
+            worker.latch.release()
+        return task
+
+    def park(self, worker: _Worker) -> None:
+        """Take a worker back for reuse."""
+        with self._lock:
+            self._idle.append(worker)
+
+    def retire(self, worker: _Worker) -> bool:
+        """Let an idle worker go; False if it was given work in the meantime."""
+        with self._lock:
+            if worker not in self._idle:
+                return False
+            self._idle.remove(worker)
+            return True
+
+
+class _Worker(threading.Thread):
+    def __init__(self, pool: ThreadPool, name: str) -> None:
+        super().__init__(name=name, daemon=True)
+        self.pool = pool
+        self.task: Task[Any] | None = None
+        self.latch = threading.Lock()
+        self.latch.acquire()
+
+    def run(self) -> None:
+        while True:
+            task, self.task = self.task, None
+            assert task is not None
+            task.run()
+            del task  # an idle thread keeps nothing alive
+            self.pool.park(self)
+            if not self.latch.acquire(timeout=IDLE_SECONDS):
+                if self.pool.retire(self):
+                    return
+                self.latch.acquire()
+
+
+#: The one pool of this process.
+workers = ThreadPool()

@@ -1,0 +1,191 @@
+"""Toolbox: the only code that runs tools, and the only place where an exception becomes text for the model.
+
+A call travels: look up → validate → required_agent → permission → before hooks → run under the
+cancel token → after hooks → cap the size → ToolResult.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from shared.aio import run_coroutine
+from shared.errors import (
+    CancelledException,
+    PluginError,
+    ToolArgumentError,
+    ToolDenied,
+    ToolError,
+    ToolTimeout,
+    UnknownTool,
+    unknown_name,
+)
+from shared.executors.threads import workers
+from shared.providers.base import ToolSet
+from shared.tools import Tool, ToolContext
+from shared.types import Attachment, FunctionCall, ToolResult
+
+log = logging.getLogger(__name__)
+
+RESULT_CHARS = 60_000
+
+
+class Gate(Protocol):
+    """Permission: says yes by returning, no by raising ToolDenied."""
+
+    def check(self, tool: Tool, args: Mapping[str, Any], context: ToolContext) -> None:
+        """Return if the call may run; raise ToolDenied with the reason otherwise."""
+        ...
+
+
+class ToolHooks(Protocol):
+    """Foreign code around a call; `before` may raise ToolDenied, `after` may replace the result."""
+
+    def before(self, tool: Tool, args: Mapping[str, Any], context: ToolContext) -> None:
+        """Look at a call that is about to run."""
+        ...
+
+    def after(self, tool: Tool, args: Mapping[str, Any], result: Any, context: ToolContext) -> Any:
+        """Look at, or change, what it gave."""
+        ...
+
+
+class OpenGate:
+    """Allows everything; for tests and for hosts that guard their tools themselves."""
+
+    def check(self, tool: Tool, args: Mapping[str, Any], context: ToolContext) -> None:
+        """Allow."""
+
+
+@dataclass(frozen=True)
+class ToolOutput:
+    """A result with more than text: images or files for the model."""
+
+    result: Any
+    attachments: tuple[Attachment, ...] = ()
+    is_error: bool = False
+
+
+class Toolbox:
+    """The tools of one agent, fixed for the length of a turn."""
+
+    def __init__(
+        self,
+        tools: Iterable[Tool] = (),
+        *,
+        gate: Gate | None = None,
+        hooks: ToolHooks | None = None,
+        profile: str | None = None,
+        result_chars: int = RESULT_CHARS,
+    ) -> None:
+        self._tools: dict[str, Tool] = {}
+        for tool in tools:
+            if (other := self._tools.get(tool.name)) is not None:
+                raise PluginError(
+                    f"tool '{tool.name}' is offered by both '{other.plugin}' and '{tool.plugin}': expose only one of them"
+                )
+            self._tools[tool.name] = tool
+        self._gate: Gate = gate or OpenGate()
+        self._hooks = hooks
+        self._profile = profile
+        self._result_chars = result_chars
+        self.toolset = ToolSet([tool.schema for tool in self._tools.values()])
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all tools, in order."""
+        return list(self._tools)
+
+    def __iter__(self) -> Any:
+        return iter(self._tools.values())
+
+    def get(self, name: str) -> Tool | None:
+        """The tool of that name, if this agent has it."""
+        return self._tools.get(name)
+
+    def run(self, call: FunctionCall, context: ToolContext) -> ToolResult:
+        """Run one call. Never raises: whatever happens becomes the call's one result."""
+        try:
+            tool = self._look_up(call)
+            self._validate(tool, call)
+            self._gate.check(tool, call.args, context)
+            if self._hooks is not None:
+                self._hooks.before(tool, call.args, context)
+            context.cancel.raise_if_cancelled()
+            value = _invoke(tool, call.args, context)
+            if self._hooks is not None:
+                value = self._hooks.after(tool, call.args, value, context)
+            return self._result(call, value)
+        except (CancelledException, KeyboardInterrupt):
+            return cancelled_result(call, context.cancel.reason)
+        except ToolError as error:
+            return ToolResult(call.id, call.name, f"Error: {error}", is_error=True)
+        except Exception as error:
+            log.warning("tool %s failed", call.name, exc_info=True)
+            text = f"Error: {call.name} failed: {type(error).__name__}: {error}"
+            return ToolResult(call.id, call.name, clip(text, self._result_chars), is_error=True)
+
+    def _look_up(self, call: FunctionCall) -> Tool:
+        tool = self._tools.get(call.name)
+        if tool is None:
+            raise UnknownTool(unknown_name("tool", call.name, self._tools))
+        if tool.required_agent is not None and tool.required_agent != self._profile:
+            raise ToolDenied(
+                f"tool '{tool.name}' may only be called by the agent '{tool.required_agent}': "
+                f"delegate to it with spawn_subagent(profile='{tool.required_agent}')"
+            )
+        return tool
+
+    def _validate(self, tool: Tool, call: FunctionCall) -> None:
+        if not tool.validator.is_valid(call.args):
+            problems = "; ".join(tool.validator.problems(call.args)[:5])
+            raise ToolArgumentError(f"bad arguments for {tool.name}: {problems}. Nothing was run.")
+
+    def _result(self, call: FunctionCall, value: Any) -> ToolResult:
+        output = value if isinstance(value, ToolOutput) else ToolOutput(value)
+        result = ToolResult(
+            call.id, call.name, output.result, is_error=output.is_error, attachments=output.attachments or None
+        )
+        if isinstance(output.result, str) and len(output.result) <= self._result_chars:
+            return result
+        text = result.text
+        if isinstance(output.result, str) or len(text) > self._result_chars:
+            return replace(result, result=clip(text, self._result_chars))
+        return result
+
+
+def cancelled_result(call: FunctionCall, reason: str = "") -> ToolResult:
+    """The result of a call that was cancelled before its answer could be used."""
+    why = f" ({reason})" if reason and reason != "cancelled" else ""
+    text = f"Cancelled{why}: the call did not finish; whether it had effects is unknown."
+    return ToolResult(call.id, call.name, text, is_error=True)
+
+
+def clip(text: str, limit: int) -> str:
+    """A text of at most `limit` characters: its beginning and its end, with a note of what is missing."""
+    if len(text) <= limit:
+        return text
+    note = f"\n[... {len(text) - limit:,} of {len(text):,} characters left out; ask for a smaller part ...]\n"
+    room = max(0, limit - len(note))
+    head = room * 2 // 3
+    tail = room - head
+    return (text[:head] + note + (text[-tail:] if tail else ""))[:limit]
+
+
+def _invoke(tool: Tool, args: Mapping[str, Any], context: ToolContext) -> Any:
+    if tool.timeout_seconds is None:
+        return _settle(tool.invoke(args, context), context)
+    child = replace(context, cancel=context.cancel.child())
+    task = workers.submit(lambda: _settle(tool.invoke(args, child), child))
+    if task.wait(tool.timeout_seconds, cancel=context.cancel):
+        return task.result()
+    child.cancel.cancel("timed out")
+    context.cancel.raise_if_cancelled()
+    raise ToolTimeout(f"{tool.name} took longer than {tool.timeout_seconds:g} s and was stopped")
+
+
+def _settle(value: Any, context: ToolContext) -> Any:
+    """A plain value, or what a coroutine gives when it is done."""
+    return run_coroutine(value, context.cancel) if hasattr(value, "__await__") else value

@@ -1,0 +1,175 @@
+"""Tool: a schema, a compiled check and one way to call; `@tool` makes one from a function."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from shared.coerce import Converter, converter
+from shared.errors import PluginError
+from shared.schema import Validator
+from shared.signature import parameters_schema, summary_of
+from shared.types import ToolSchema
+
+if TYPE_CHECKING:
+    from shared.cancel import CancelToken
+    from shared.plugin import PermissionDisplayInfo, ToolPlugin
+    from shared.session import JaatoSession
+
+F = TypeVar("F", bound=Callable[..., Any])
+Invoke = Callable[[Mapping[str, Any], "ToolContext"], Any]
+_DICT_NAMES = {"args", "params", "arguments"}
+
+
+@dataclass(frozen=True)
+class ToolContext:
+    """Who calls: a tool parameter of this type receives it, and the model never sees it."""
+
+    agent_id: str
+    cancel: CancelToken
+    session: JaatoSession | None = None
+    call_id: str = ""
+    workspace: Path = field(default_factory=Path.cwd)
+    output: Callable[[str], None] = lambda chunk: None  # live output of a long tool, for views
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool, ready to be called: `invoke(args, context)`."""
+
+    schema: ToolSchema
+    invoke: Invoke
+    plugin: str = ""
+    auto_approved: bool = False
+    required_agent: str | None = None
+    timeout_seconds: float | None = None
+    display: Callable[[Mapping[str, Any]], PermissionDisplayInfo | None] | None = None
+    validator: Validator = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check = Validator(self.schema.parameters, what=f"tool '{self.schema.name}'")
+        object.__setattr__(self, "validator", check)
+
+    @property
+    def name(self) -> str:
+        """The tool's name, as the model uses it."""
+        return self.schema.name
+
+    def as_executor(self) -> Callable[..., Any]:
+        """The tool as a plain callable for host code: a dict, or keywords."""
+
+        def execute(args: Mapping[str, Any] | None = None, /, **keywords: Any) -> Any:
+            from shared.cancel import CancelToken
+
+            return self.invoke({**(args or {}), **keywords}, ToolContext("main", CancelToken()))
+
+        return execute
+
+    @staticmethod
+    def from_function(fn: Callable[..., Any], *, plugin: str = "", **options: Any) -> Tool:
+        """A tool from any typed function or bound method."""
+        marks: dict[str, Any] = {**getattr(fn, "__jaato_tool__", {}), **options}
+        context_names = _context_parameters(fn)
+        schema = ToolSchema(
+            name=marks.pop("name", None) or fn.__name__,
+            description=marks.pop("description", None) or summary_of(fn.__doc__),
+            parameters=parameters_schema(fn, skip=frozenset(context_names)),
+        )
+        return Tool(schema, _by_keyword(fn, context_names, _converters(fn)), plugin=plugin, **marks)
+
+    @staticmethod
+    def from_executor(schema: ToolSchema, fn: Callable[..., Any], *, plugin: str = "", **options: Any) -> Tool:
+        """A tool from a plugin's schema and executor; whether it takes a dict or keywords is seen once, here."""
+        return Tool(schema, _adapt(schema, fn), plugin=plugin, **options)
+
+
+@overload
+def tool(fn: F, /) -> F: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    auto_approved: bool = False,
+    required_agent: str | None = None,
+    timeout_seconds: float | None = None,
+) -> Callable[[F], F]: ...
+def tool(fn: Any = None, /, **options: Any) -> Any:
+    """Mark a function or method as a tool; its signature and docstring become the schema."""
+
+    def mark(target: Any) -> Any:
+        target.__jaato_tool__ = options
+        return target
+
+    return mark(fn) if fn is not None else mark
+
+
+def tools_of(plugin: ToolPlugin) -> list[Tool]:
+    """All methods of an object that are marked with `@tool`, in the order of their definition."""
+    marked: dict[str, Tool] = {}
+    for cls in reversed(type(plugin).__mro__):
+        for name, member in vars(cls).items():
+            if hasattr(member, "__jaato_tool__"):
+                marked[name] = Tool.from_function(getattr(plugin, name), plugin=plugin.name)
+            elif name in marked:
+                del marked[name]
+    return list(marked.values())
+
+
+def _context_parameters(fn: Callable[..., Any]) -> list[str]:
+    try:
+        hints = typing.get_type_hints(fn)
+    except (NameError, TypeError):
+        hints = getattr(fn, "__annotations__", {})
+    return [name for name, hint in hints.items() if hint is ToolContext or hint == "ToolContext"]
+
+
+def _converters(fn: Callable[..., Any]) -> dict[str, Converter]:
+    hints = typing.get_type_hints(fn, include_extras=True)
+    return {name: convert for name, hint in hints.items() if name != "return" and (convert := converter(hint))}
+
+
+def _by_keyword(fn: Callable[..., Any], context_names: list[str], converters: Mapping[str, Converter]) -> Invoke:
+    if not context_names and not converters:
+        return lambda args, context: fn(**args)
+
+    def invoke(args: Mapping[str, Any], context: ToolContext) -> Any:
+        given: dict[str, Any] = dict(args)
+        for name, convert in converters.items():
+            if name in given:
+                given[name] = convert(given[name])
+        for name in context_names:
+            given[name] = context
+        return fn(**given)
+
+    return invoke
+
+
+def _adapt(schema: ToolSchema, fn: Callable[..., Any]) -> Invoke:
+    """Call a third-party executor the way it wants: one dict, or keywords."""
+    context_names = _context_parameters(fn)
+    try:
+        parameters = [p for p in inspect.signature(fn).parameters.values() if p.name not in context_names]
+    except (TypeError, ValueError):  # builtins without a signature
+        return lambda args, context: fn(dict(args))
+    keywords = _by_keyword(fn, context_names, {})
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return keywords
+    properties = set(schema.parameters.get("properties", {}))
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    needed = [p for p in positional if p.default is p.empty]
+    lone = positional[0] if positional and len(needed) <= 1 and len(positional) == 1 else None
+    if lone is not None and (lone.name not in properties or (lone.name in _DICT_NAMES and properties != {lone.name})):
+        if context_names:
+            return lambda args, context: fn(dict(args), **dict.fromkeys(context_names, context))
+        return lambda args, context: fn(dict(args))
+    if {p.name for p in needed} - properties:
+        raise PluginError(
+            f"tool '{schema.name}': its executor needs {sorted(p.name for p in needed)}, "
+            f"its schema offers {sorted(properties)}; take one dict, or the schema's fields as keywords"
+        )
+    return keywords
