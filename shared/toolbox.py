@@ -25,7 +25,7 @@ from shared.errors import (
 from shared.executors.threads import workers
 from shared.providers.base import ToolSet
 from shared.tools import Tool, ToolContext
-from shared.types import Attachment, FunctionCall, ToolResult
+from shared.types import UNPARSED, Attachment, FunctionCall, ToolResult
 
 log = logging.getLogger(__name__)
 
@@ -139,6 +139,11 @@ class Toolbox:
         return tool
 
     def _validate(self, tool: Tool, call: FunctionCall) -> None:
+        if UNPARSED in call.args:
+            raise ToolArgumentError(
+                f"the arguments for {tool.name} are not valid JSON ({call.args.get('_problem', 'unreadable')}): "
+                "make the call again with one JSON object. Nothing was run."
+            )
         if not tool.validator.is_valid(call.args):
             problems = "; ".join(tool.validator.problems(call.args)[:5])
             raise ToolArgumentError(f"bad arguments for {tool.name}: {problems}. Nothing was run.")

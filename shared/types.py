@@ -250,6 +250,15 @@ class ProviderResponse:
         return Message(Role.MODEL, self.parts)
 
 
+#: Marks the arguments of a call that the model did not write as a JSON object; the toolbox answers it with an error.
+UNPARSED = "_unparsed"
+
+
+def unparsed_args(text: str, problem: str) -> JSONObject:
+    """Stand-in arguments for a call whose arguments cannot be read; any provider can carry them in its history."""
+    return {UNPARSED: text, "_problem": problem}
+
+
 def estimate_tokens(text: str) -> int:
     """Tokens of a text, estimated offline and rather too high than too low."""
     return len(text) // CHARS_PER_TOKEN + 1

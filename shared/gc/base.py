@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
 from shared.types import Message
@@ -12,7 +12,7 @@ from shared.types import Message
 Summarizer = Callable[[str], str]
 
 
-class GCTriggerReason(str, Enum):
+class GCTriggerReason(StrEnum):
     """Why a collection ran."""
 
     THRESHOLD = "threshold"
@@ -23,11 +23,16 @@ class GCTriggerReason(str, Enum):
 
 @dataclass(frozen=True)
 class ContextUsage:
-    """How full the context is: `total_tokens` of `context_limit`, in `turns` rounds."""
+    """How full the context is: `total_tokens` of `context_limit`, in `turns` rounds.
+
+    `target_tokens` is what a collection should leave of the history, counted as `Message.tokens`
+    counts; None when there is no such aim.
+    """
 
     total_tokens: int
     context_limit: int
     turns: int
+    target_tokens: int | None = None
 
     @property
     def percent_used(self) -> float:
@@ -37,7 +42,7 @@ class ContextUsage:
 
 @dataclass(frozen=True)
 class GCConfig:
-    """Settings of context collection, as in a profile's `gc` object."""
+    """Settings of context collection, as in a profile's `gc` object; a turn is a round (see `rounds`)."""
 
     type: str = "truncate"
     threshold_percent: float = 80.0
@@ -50,7 +55,7 @@ class GCConfig:
 
 @dataclass(frozen=True)
 class GCResult:
-    """What a collection did."""
+    """What a collection did; `items_collected` counts rounds, `error` says what stays wrong."""
 
     success: bool
     items_collected: int
@@ -86,5 +91,14 @@ class GCPlugin(Protocol):
     def collect(
         self, history: Sequence[Message], usage: ContextUsage, config: GCConfig, reason: GCTriggerReason
     ) -> tuple[list[Message], GCResult]:
-        """A shorter, valid history."""
+        """A shorter, valid history that keeps the task, pinned messages and the recent rounds."""
         ...
+
+
+def is_due(usage: ContextUsage, config: GCConfig) -> tuple[bool, GCTriggerReason | None]:
+    """The usual answer of `should_collect`: by tokens first, then by the number of turns."""
+    if usage.percent_used > config.threshold_percent:
+        return True, GCTriggerReason.THRESHOLD
+    if config.max_turns is not None and usage.turns > config.max_turns:
+        return True, GCTriggerReason.TURN_LIMIT
+    return False, None

@@ -85,6 +85,7 @@ class ModelRequest:
     settings: ModelSettings = ModelSettings()
     tool_choice: Literal["auto", "none"] = "auto"
     stream: bool = True
+    prompt_tokens: int = 0  # the session's estimate, kept as a running sum
 
 
 @runtime_checkable

@@ -1,0 +1,79 @@
+"""Settings from outside: the only place that reads environment variables."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+
+def env(name: str, *fallbacks: str) -> str | None:
+    """The first of these environment variables that is set and not empty."""
+    for candidate in (name, *fallbacks):
+        if value := os.environ.get(candidate, "").strip():
+            return value
+    return None
+
+
+def default_provider() -> str:
+    """The provider of a client that was given none (`JAATO_PROVIDER`)."""
+    return env("JAATO_PROVIDER") or "google_genai"
+
+
+def default_model() -> str | None:
+    """The model of a client that was given none (`MODEL_NAME`)."""
+    return env("MODEL_NAME")
+
+
+def default_project() -> str | None:
+    """The cloud project of a client that was given none (`PROJECT_ID`)."""
+    return env("PROJECT_ID")
+
+
+def default_location() -> str | None:
+    """The cloud region of a client that was given none (`LOCATION`)."""
+    return env("LOCATION")
+
+
+def jaato_home() -> Path:
+    """The user's own folder of profiles, plugins and trust records (`JAATO_HOME`)."""
+    return Path(env("JAATO_HOME") or Path.home() / ".jaato").expanduser()
+
+
+def trace_path() -> Path | None:
+    """Where the debug trace goes (`JAATO_TRACE_LOG`); None when it is set to nothing."""
+    given = os.environ.get("JAATO_TRACE_LOG")
+    if given is None:
+        return Path(tempfile.gettempdir()) / "rich_client_trace.log"
+    return Path(given).expanduser() if given.strip() else None
+
+
+def search_url() -> str | None:
+    """The SearXNG-style search service of the web_search plugin (`JAATO_SEARCH_URL`)."""
+    return env("JAATO_SEARCH_URL")
+
+
+def environment() -> dict[str, str]:
+    """A copy of all environment variables, for programs that a tool starts."""
+    return dict(os.environ)
+
+
+def anthropic_api_key() -> str | None:
+    """The key for Claude models (`ANTHROPIC_API_KEY`)."""
+    return env("ANTHROPIC_API_KEY")
+
+
+def anthropic_auth_token() -> str | None:
+    """A bearer token for Claude models, used when there is no key (`ANTHROPIC_AUTH_TOKEN`)."""
+    return env("ANTHROPIC_AUTH_TOKEN")
+
+
+def anthropic_base_url() -> str | None:
+    """Where the Anthropic API is (`ANTHROPIC_BASE_URL`)."""
+    return env("ANTHROPIC_BASE_URL")
+
+
+def permission_config_path() -> Path | None:
+    """The permission policy that beats every other file (`PERMISSION_CONFIG_PATH`)."""
+    given = env("PERMISSION_CONFIG_PATH")
+    return Path(given).expanduser() if given else None

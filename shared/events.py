@@ -1,0 +1,307 @@
+"""What a run reports: frozen events on one ordered stream; hooks, trace and live views subscribe to it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared.executors.threads import workers
+from shared.types import Message, TokenUsage
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to an agent."""
+
+    agent_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCreated(Event):
+    """An agent exists; nothing has run yet."""
+
+    name: str = ""
+    kind: str = "main"  # main or subagent
+    profile: str | None = None
+    parent_id: str | None = None
+    icon: tuple[str, ...] | None = None
+    created_at: float = field(default_factory=time.time)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOutput(Event):
+    """Text for a person; mode is write (a new block), append, or flush."""
+
+    source: str = "model"
+    text: str = ""
+    mode: str = "append"
+
+
+@dataclass(frozen=True, slots=True)
+class StatusChanged(Event):
+    """The agent's status is another one."""
+
+    status: str = ""
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCompleted(Event):
+    """A run reached its final status; exactly one per run."""
+
+    success: bool = True
+    usage: TokenUsage = TokenUsage()
+    turns_used: int = 0
+    completed_at: float = field(default_factory=time.time)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnCompleted(Event):
+    """A user turn ended."""
+
+    turn_number: int = 0
+    usage: TokenUsage = TokenUsage()
+    duration_seconds: float = 0.0
+    function_calls: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ContextUpdated(Event):
+    """How full the context is now."""
+
+    total_tokens: int = 0
+    prompt_tokens: int = 0
+    output_tokens: int = 0
+    turns: int = 0
+    percent_used: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryUpdated(Event):
+    """The history after a turn."""
+
+    history: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted(Event):
+    """A tool call begins."""
+
+    tool_name: str = ""
+    args: Mapping[str, Any] = field(default_factory=dict)
+    call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolEnded(Event):
+    """A tool call has its result."""
+
+    tool_name: str = ""
+    success: bool = True
+    duration_seconds: float = 0.0
+    error: str | None = None
+    call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolProgress(Event):
+    """Live output of a running tool."""
+
+    call_id: str = ""
+    chunk: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCallEnded(Event):
+    """A model call ended, well or badly, after all its attempts."""
+
+    provider: str = ""
+    model: str = ""
+    purpose: str = "turn"
+    usage: TokenUsage = TokenUsage()
+    duration_seconds: float = 0.0
+    retries: int = 0
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RetryScheduled(Event):
+    """A model call failed and will be tried again after `delay` seconds."""
+
+    message: str = ""
+    attempt: int = 0
+    max_attempts: int = 0
+    delay: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ContextCollected(Event):
+    """Context collection shortened the history."""
+
+    strategy: str = ""
+    reason: str = ""
+    tokens_before: int = 0
+    tokens_after: int = 0
+    notification: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionAsked(Event):
+    """A person is asked for permission."""
+
+    request_id: str = ""
+    tool_name: str = ""
+    args: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionResolved(Event):
+    """A question was answered, timed out or was withdrawn."""
+
+    request_id: str = ""
+    tool_name: str = ""
+    granted: bool = False
+    method: str = ""
+
+
+Listener = Callable[[Event], object]
+
+
+class Subscription:
+    """One subscriber with a queue of its own, so that a slow or broken one hurts nobody.
+
+    Events are delivered in order on a pooled thread; nothing waits for it. When the queue is
+    full the oldest events are dropped and counted in `dropped`.
+    """
+
+    CAPACITY = 20_000
+    LINGER = 0.02  # the delivering thread waits this long for more before it goes idle
+
+    def __init__(self, listener: Listener, interest: frozenset[type[Event]] | None, *, awaited: bool) -> None:
+        self.listener = listener
+        self.awaited = awaited
+        self.interest = interest
+        self.dropped = 0
+        self._queue: deque[Event] = deque()
+        self._lock = threading.Lock()
+        self._delivering = False
+        self._wake = threading.Event()
+        self._idle = threading.Event()
+        self._idle.set()
+        self._trusted = True  # whether flush() waits for it
+
+    def put(self, event: Event) -> None:
+        """Queue an event; never blocks."""
+        queue = self._queue
+        if len(queue) >= self.CAPACITY:
+            try:
+                queue.popleft()
+            except IndexError:
+                pass
+            self.dropped += 1
+        queue.append(event)
+        if self._delivering:
+            return
+        with self._lock:
+            if self._delivering:
+                return
+            self._delivering = True
+            self._idle.clear()
+        workers.submit(self._deliver)
+
+    def flush(self, timeout: float) -> bool:
+        """Wait until everything queued was delivered; one that once was too slow is not waited for again."""
+        if not self._queue and not self._delivering:
+            return True
+        if not self._trusted and not self._idle.is_set():
+            return False
+        self._wake.set()
+        self._trusted = self._idle.wait(timeout)
+        return self._trusted
+
+    def _deliver(self) -> None:
+        while True:
+            while self._queue:
+                self._hand_out(self._queue.popleft())
+            if self._wake.wait(self.LINGER) or not self._queue:
+                self._wake.clear()
+                with self._lock:
+                    if not self._queue:
+                        self._delivering = False
+                        self._idle.set()
+                        return
+
+    def _hand_out(self, event: Event) -> None:
+        try:
+            self.listener(event)
+        except Exception:  # foreign code: a broken subscriber never hurts a run
+            log.exception("a subscriber failed on %s", type(event).__name__)
+
+
+class EventBus:
+    """Hands events to subscribers; with none interested, an event costs one set look-up."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._subscriptions: tuple[Subscription, ...] = ()
+        self._wanted: frozenset[type[Event]] = frozenset()
+
+    def subscribe(
+        self, listener: Listener, *, interest: frozenset[type[Event]] | None = None, awaited: bool = True
+    ) -> Callable[[], None]:
+        """Deliver events (all, or those of the given types) to a callable; returns the way out.
+
+        A turn that ends waits a moment for subscribers to have seen it, unless `awaited` is False.
+        """
+        subscription = Subscription(listener, interest, awaited=awaited)
+        with self._lock:
+            self._subscriptions = (*self._subscriptions, subscription)
+            self._count()
+        return lambda: self._drop(subscription)
+
+    def wants(self, kind: type[Event]) -> bool:
+        """Whether anybody listens to this type of event."""
+        return kind in self._wanted
+
+    def emit(self, event: Event) -> None:
+        """Queue an event for all who want it; never blocks, never raises."""
+        kind = type(event)
+        if kind not in self._wanted:
+            return
+        for subscription in self._subscriptions:
+            if subscription.interest is None or kind in subscription.interest:
+                subscription.put(event)
+
+    def flush(self, timeout: float = 1.0, *, everyone: bool = False) -> bool:
+        """Wait until awaited subscribers (or all) have seen what was emitted; False if one is too slow."""
+        return all([each.flush(timeout) for each in self._subscriptions if each.awaited or everyone])
+
+    def _drop(self, subscription: Subscription) -> None:
+        with self._lock:
+            self._subscriptions = tuple(s for s in self._subscriptions if s is not subscription)
+            self._count()
+
+    def _count(self) -> None:
+        everything = frozenset(all_event_types())
+        wanted: frozenset[type[Event]] = frozenset()
+        for subscription in self._subscriptions:
+            wanted |= everything if subscription.interest is None else subscription.interest
+        self._wanted = wanted
+
+
+def all_event_types() -> list[type[Event]]:
+    """Every concrete type of event, those of other modules included."""
+    found: list[type[Event]] = []
+    pending = [Event]
+    while pending:
+        for kind in pending.pop().__subclasses__():
+            found.append(kind)
+            pending.append(kind)
+    return found

@@ -1,0 +1,1 @@
+"""Context collection: keeps a session's history within its model's context."""

@@ -1,0 +1,161 @@
+"""THE LOOP — start reading here.
+
+From a user's message to the answer: ask the model, run the tools it calls, ask again. A stateless
+function over an agent and a turn; the session owns the history, the turn guards it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shared.errors import ContextOverflow
+from shared.events import EventBus, ToolEnded, ToolProgress, ToolStarted
+from shared.executors.threads import workers
+from shared.gc.base import GCResult, GCTriggerReason
+from shared.gc.keeper import ContextKeeper
+from shared.modelcall import ModelCaller
+from shared.providers.base import ModelRequest, ModelSettings
+from shared.toolbox import Toolbox, cancelled_result
+from shared.tools import ToolContext
+from shared.turn import Outcome, Turn
+from shared.types import FinishReason, FunctionCall, Message, Part, ProviderResponse, Role, ToolResult
+
+if TYPE_CHECKING:
+    from shared.session import JaatoSession
+
+HAND_OVER = (
+    "This is your last turn and tools are switched off. Hand over now: what you found, what you did, "
+    "and what is left to do."
+)
+
+
+@dataclass(frozen=True)
+class Agent:
+    """What a turn runs with; fixed while it runs."""
+
+    agent_id: str
+    system: str
+    caller: ModelCaller
+    toolbox: Toolbox
+    keeper: ContextKeeper
+    session: JaatoSession
+    workspace: Path
+    bus: EventBus
+    on_collected: Callable[[GCResult], None]
+    overhead: int = 0  # estimated tokens of system prompt and tools
+    settings: ModelSettings = ModelSettings()
+    max_turns: int | None = None  # model calls per turn
+    stream: bool = True
+
+
+def run(agent: Agent, turn: Turn) -> Outcome:
+    """Run one turn to its end; raises what the provider raised or CancelledException."""
+    while True:
+        turn.cancel.raise_if_cancelled()
+        turn.take_mail()
+        last = agent.max_turns is not None and turn.model_calls + 1 >= agent.max_turns
+        if last and turn.model_calls:
+            turn.append(Message.from_text(Role.USER, HAND_OVER))
+        reply = _ask(agent, turn, last=last)
+        calls = reply.get_function_calls()
+        if last or not calls:
+            turn.append(_without_calls(reply))
+            return turn.outcome(reply, reason=_reason(reply, cut_off=last and bool(calls or turn.tool_calls)))
+        turn.append(reply.message)
+        turn.append(_answers(_run_calls(agent, turn, calls)))
+
+
+def _ask(agent: Agent, turn: Turn, *, last: bool) -> ProviderResponse:
+    """One reply of the model; a context that proves too long is collected once and tried again."""
+    if collected := agent.keeper.before_call(turn.history, overhead=agent.overhead):
+        agent.on_collected(collected)
+    try:
+        reply = _call(agent, turn, last=last)
+    except ContextOverflow:
+        collected = agent.keeper.collect(turn.history, GCTriggerReason.OVERFLOW)
+        agent.on_collected(collected)
+        if not collected.items_collected and collected.tokens_freed <= 0:
+            raise
+        reply = _call(agent, turn, last=last)
+    turn.count(reply)
+    return reply
+
+
+def _call(agent: Agent, turn: Turn, *, last: bool) -> ProviderResponse:
+    caller, history, keeper = agent.caller, turn.history, agent.keeper
+    estimated = history.tokens + agent.overhead
+    request = ModelRequest(
+        model=caller.model,
+        system=agent.system,
+        tools=agent.toolbox.toolset,
+        messages=history.messages,
+        settings=agent.settings,
+        tool_choice="none" if last else "auto",
+        stream=agent.stream,
+        prompt_tokens=keeper.usage(history).total_tokens,
+    )
+    reply = caller.call(request, cancel=turn.cancel, on_chunk=turn.on_chunk)
+    keeper.observe(reply.usage.prompt_tokens, estimated)
+    return reply
+
+
+def _run_calls(agent: Agent, turn: Turn, calls: Sequence[FunctionCall]) -> list[ToolResult]:
+    """All calls of one reply: in parallel when there are several, results in the order of the calls."""
+    turn.tool_calls += len(calls)
+    if len(calls) == 1:
+        return [_run_call(agent, turn, calls[0])]
+    tasks = [workers.submit(lambda call=call: _run_call(agent, turn, call)) for call in calls[:-1]]
+    final = _run_call(agent, turn, calls[-1])
+    for task in tasks:
+        task.wait(cancel=turn.fence)
+    done = [
+        task.result() if task.done else cancelled_result(call, turn.cancel.reason)
+        for task, call in zip(tasks, calls, strict=False)
+    ]
+    return [*done, final]
+
+
+def _run_call(agent: Agent, turn: Turn, call: FunctionCall) -> ToolResult:
+    """One call with its events; whatever happens it has exactly one result."""
+    bus, agent_id = agent.bus, agent.agent_id
+    turn.flush_output()
+    if bus.wants(ToolStarted):
+        bus.emit(ToolStarted(agent_id, call.name, call.args, call.id))
+    started = time.perf_counter()
+    context = ToolContext(
+        agent_id,
+        turn.cancel,
+        agent.session,
+        call.id,
+        agent.workspace,
+        lambda chunk: bus.emit(ToolProgress(agent_id, call.id, chunk)),
+    )
+    result = agent.toolbox.run(call, context)
+    took = time.perf_counter() - started
+    turn.note_call(call, took)
+    if bus.wants(ToolEnded):
+        error = result.text[:500] if result.is_error else None
+        bus.emit(ToolEnded(agent_id, call.name, not result.is_error, took, error, call.id))
+    return result
+
+
+def _answers(results: Sequence[ToolResult]) -> Message:
+    return Message(Role.TOOL, tuple(Part(function_response=result) for result in results))
+
+
+def _without_calls(reply: ProviderResponse) -> Message:
+    """The last message of a turn: calls that will not be answered must not stay in the history."""
+    if not reply.get_function_calls():
+        return reply.message if reply.parts else Message.from_text(Role.MODEL, "")
+    kept = tuple(part for part in reply.parts if part.text)
+    return Message(Role.MODEL, kept)
+
+
+def _reason(reply: ProviderResponse, *, cut_off: bool) -> str | None:
+    if cut_off:
+        return "max_turns"
+    return "output_limit" if reply.finish_reason is FinishReason.MAX_TOKENS else None

@@ -1,0 +1,81 @@
+"""What a person sees of a request: a summary and details in which no argument can fake the prompt."""
+
+from __future__ import annotations
+
+import json
+import logging
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+
+from shared.permissions.call import Call
+from shared.plugin import PermissionDisplayInfo
+from shared.tools import Tool
+
+log = logging.getLogger(__name__)
+
+
+def describe(tool: Tool, args: Mapping[str, Any], call: Call) -> PermissionDisplayInfo:
+    """The tool's own description of a call, or its arguments; a display that fails costs only its niceness."""
+    if tool.display is not None:
+        try:
+            shown = tool.display(args)
+        except Exception:  # foreign code: the arguments are shown instead
+            log.warning("the display of tool %s failed", tool.name, exc_info=True)
+        else:
+            if isinstance(shown, PermissionDisplayInfo):
+                return shown
+    if call.command is not None:
+        rest = {name: value for name, value in args.items() if name != call.shell_argument}
+        details = call.command + (f"\n{_json(rest)}" if rest else "")
+        return PermissionDisplayInfo(f"run: {first_line(call.command)}", details, "code", "sh")
+    return PermissionDisplayInfo(f"call {tool.name}", _json(args), "json")
+
+
+def visible(text: str) -> str:
+    """The text with every control, invisible and bidirectional character written out."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(char if char in "\n\t" or _is_plain(char) else _escaped(char) for char in text)
+
+
+def one_line(text: str, limit: int = 200) -> str:
+    """The text as one visible line of limited length."""
+    line = visible(text).replace("\n", "\\n").replace("\t", " ")
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def first_line(text: str, limit: int = 120) -> str:
+    """The first line, with a mark if there is more."""
+    line, more, _ = text.partition("\n")
+    return line[:limit] + ("…" if more or len(line) > limit else "")
+
+
+def is_deceptive(text: str) -> bool:
+    """Whether a text holds characters that look like something else than they are."""
+    if text.isascii():
+        return any(not char.isprintable() and char not in "\n\t" for char in text)
+    return visible(text) != text or unicodedata.normalize("NFKC", text) != text or _mixes(text)
+
+
+def _mixes(text: str) -> bool:
+    return any(
+        any(char.isascii() for char in word) and any(unicodedata.name(char, "")[:5] in _ALIKE for char in word)
+        for word in text.split()
+    )
+
+
+_ALIKE = ("CYRIL", "GREEK", "ARMEN", "CHERO")
+
+
+def _is_plain(char: str) -> bool:
+    return char == " " or (char.isprintable() and unicodedata.category(char) not in ("Cf", "Co", "Cn", "Cs"))
+
+
+def _escaped(char: str) -> str:
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(dict(value), indent=2, ensure_ascii=False, default=repr)

@@ -1,0 +1,14 @@
+"""Text for a person's eyes: nothing in it can hide, move the cursor or turn the reading direction."""
+
+from __future__ import annotations
+
+
+def visible(text: str) -> str:
+    """The text with every control and invisible character written out as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in "\n\t" else _escaped(char) for char in text)
+
+
+def _escaped(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,95 @@
+"""Providers by name: a table of dotted paths, imported on first use, one instance per credentials."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from shared.config import env
+from shared.errors import ConfigError, MissingDependency, unknown_name
+from shared.providers.base import Provider, ProviderConfig, ProviderFactory
+
+#: name → (module, class, environment variables that change what a client talks to)
+BUILTIN: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "anthropic": (
+        "shared.providers.anthropic",
+        "AnthropicProvider",
+        ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"),
+    ),
+    "google_genai": (
+        "shared.providers.google_genai",
+        "GoogleGenAIProvider",
+        ("GOOGLE_API_KEY", "GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_APPLICATION_CREDENTIALS"),
+    ),
+    "openai_compatible": (
+        "shared.providers.openai_compatible",
+        "OpenAICompatibleProvider",
+        ("OPENAI_API_KEY", "OPENAI_BASE_URL"),
+    ),
+    "script": ("shared.providers.script", "ScriptProvider", ("JAATO_SCRIPT",)),
+}
+
+_lock = threading.Lock()
+_custom: dict[str, ProviderFactory] = {}
+_instances: dict[tuple[str, ...], Provider] = {}
+
+
+def known_providers() -> list[str]:
+    """Names of all providers that can be used."""
+    return [*BUILTIN, *_custom]
+
+
+def add_provider(name: str, factory: ProviderFactory) -> None:
+    """Make a provider of one's own known under a name."""
+    if name in BUILTIN:
+        raise ConfigError(f"provider '{name}' is built in; choose another name")
+    _custom[name] = factory
+
+
+def get_provider(name: str, config: ProviderConfig | None = None) -> Provider:
+    """The one instance for this name and these credentials in the whole process."""
+    config = config or ProviderConfig()
+    if name not in BUILTIN and name not in _custom:
+        raise ConfigError(unknown_name("provider", name, known_providers()))
+    key = _key(name, config)
+    with _lock:
+        if key in _instances:
+            return _instances[key]
+    made = _factory(name)(config)  # may import an SDK: not under the lock
+    with _lock:
+        provider = _instances.setdefault(key, made)
+    if provider is not made:
+        made.close()
+    return provider
+
+
+def close_all() -> None:
+    """Let go of all connections of the process."""
+    with _lock:
+        providers = list(_instances.values())
+        _instances.clear()
+    for provider in providers:
+        provider.close()
+
+
+def _factory(name: str) -> ProviderFactory:
+    if name in _custom:
+        return _custom[name]
+    module, cls, _ = BUILTIN[name]
+    try:
+        factory: ProviderFactory = getattr(importlib.import_module(module), cls)
+    except ModuleNotFoundError as error:
+        raise MissingDependency(
+            f"provider '{name}' needs the package '{error.name}': install jaato-subagent with its dependencies"
+        ) from error
+    return factory
+
+
+def _key(name: str, config: ProviderConfig) -> tuple[str, ...]:
+    """What makes two clients different: the settings, and the credentials they would find outside."""
+    settings: Mapping[str, object] = asdict(config)
+    variables = BUILTIN[name][2] if name in BUILTIN else ()
+    outside = [f"{variable}={env(variable)}" for variable in variables]
+    return (name, *(f"{field}={settings[field]!r}" for field in sorted(settings)), *outside)

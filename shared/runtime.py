@@ -1,0 +1,336 @@
+"""JaatoRuntime: one per process or host; sessions share its providers, plugins, permissions, ledger and gates."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from shared import config
+from shared.budget import Budget
+from shared.cancel import CancelToken
+from shared.errors import ConfigError, PluginError, ToolError
+from shared.events import ContextCollected, EventBus
+from shared.gc.base import GCConfig, GCResult
+from shared.gc.keeper import ContextKeeper
+from shared.gc.loader import gc_config_from, load_strategy
+from shared.governor import Governor, RetryPolicy
+from shared.ledger import Account, TokenLedger
+from shared.loop import Agent
+from shared.modelcall import ModelCaller, RetryCallback
+from shared.permissions import PermissionBroker, Permissions, build_gate
+from shared.plugin import CommandCompletion, PluginConfig, ToolPlugin, UserCommand
+from shared.plugin_view import PluginView
+from shared.prices import PriceTable
+from shared.providers import get_provider, known_providers
+from shared.providers.base import ModelSettings, Provider, ProviderConfig
+from shared.registry import PluginRegistry
+from shared.session import JaatoSession, SessionSpec
+from shared.toolbox import Toolbox, ToolHooks
+from shared.trace import attach_trace
+from shared.types import Message, estimate_tokens
+from shared.ui_hooks import subscribe_hooks
+
+log = logging.getLogger(__name__)
+
+
+class JaatoRuntime:
+    """Creates sessions. Works without a client; a provider that was never registered is made on first use."""
+
+    def __init__(
+        self,
+        provider_name: str | None = None,
+        *,
+        workspace: str | Path | None = None,
+        ledger: TokenLedger | None = None,
+        retry: RetryPolicy | None = None,
+        trust_workspace: bool = False,
+    ) -> None:
+        self.provider_name = provider_name or config.default_provider()
+        if self.provider_name not in known_providers():
+            get_provider(self.provider_name)  # raises, naming the known ones
+        self.workspace = Path(workspace or Path.cwd()).resolve()
+        self.trust_workspace = trust_workspace
+        self.bus = EventBus()
+        self.ledger = ledger or TokenLedger(PriceTable.load(config.jaato_home() / "prices.json"))
+        self.registry: PluginRegistry | None = None
+        self.broker: PermissionBroker | None = None
+        self.hooks: ToolHooks | None = None
+        self.retry = retry or RetryPolicy()
+        self._lock = threading.Lock()
+        self._configs: dict[str, ProviderConfig] = {}
+        self._given: dict[str, Provider] = {}
+        self._governors: dict[tuple[int, str], Governor] = {}
+        self._toolboxes: dict[tuple[Any, ...], Toolbox] = {}
+        self._on_retry: RetryCallback | None = None
+        self._connected = False
+        self._base: str | None = None
+        attach_trace(self.bus)
+
+    # -- providers -------------------------------------------------------------------------------
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether `connect` was called."""
+        return self._connected
+
+    def connect(self, project: str | None = None, location: str | None = None) -> None:
+        """Say which cloud project and region to use, where a provider needs them."""
+        project, location = project or config.default_project(), location or config.default_location()
+        known = self._configs.get(self.provider_name, ProviderConfig())
+        self._configs[self.provider_name] = replace(
+            known, project=project or known.project, location=location or known.location
+        )
+        self._connected = True
+
+    def register_provider(self, name: str, settings: ProviderConfig | Provider | None = None) -> None:
+        """Give a provider its settings, or bring a provider object of one's own."""
+        if isinstance(settings, ProviderConfig) or settings is None:
+            if name not in known_providers():
+                get_provider(name)  # raises, naming the known ones
+            self._configs[name] = settings or ProviderConfig()
+            self._given.pop(name, None)
+        else:
+            self._given[name] = settings
+
+    def provider(self, name: str | None = None) -> Provider:
+        """The provider of that name, made on first use from its settings or the environment."""
+        name = name or self.provider_name
+        return self._given.get(name) or get_provider(name, self._configs.get(name))
+
+    def list_available_models(self, prefix: str = "", provider_name: str | None = None) -> list[str]:
+        """Models that a provider offers."""
+        return self.provider(provider_name).list_models(prefix or "")
+
+    def governor(self, provider: Provider, model: str) -> Governor:
+        """The one rate gate for this provider's credentials and this model."""
+        with self._lock:
+            return self._governors.setdefault((id(provider), model), Governor(policy=self.retry))
+
+    # -- plugins and permissions -----------------------------------------------------------------
+
+    def configure_plugins(
+        self,
+        registry: PluginRegistry,
+        *,
+        permissions: Permissions = None,
+        ledger: TokenLedger | None = None,
+        hooks: ToolHooks | None = None,
+    ) -> None:
+        """Use these plugins, under this permission policy."""
+        self.broker = build_gate(permissions, workspace=self.workspace, trust_workspace=self.trust_workspace)
+        self.registry = registry
+        self.hooks = hooks
+        self.ledger = ledger or self.ledger
+        self._toolboxes.clear()
+        for name in registry.list_exposed():
+            if plugin := registry.get_plugin(name):
+                self._attach(plugin)
+
+    @property
+    def tools_version(self) -> int:
+        """Grows when tools are exposed, disabled or changed."""
+        return self.registry.version if self.registry is not None else 0
+
+    def user_commands(self) -> list[UserCommand]:
+        """Commands of the plugins and of the permission system."""
+        commands = self.registry.get_exposed_user_commands() if self.registry is not None else []
+        return [*commands, *(self.broker.get_user_commands() if self.broker is not None else [])]
+
+    def command_completions(self, command: str, args: Sequence[str]) -> list[CommandCompletion]:
+        """How the arguments of a command may be completed."""
+        if self.broker is not None and any(each.name == command for each in self.broker.get_user_commands()):
+            return self.broker.get_command_completions(command, args)
+        return self.registry.get_command_completions(command, args) if self.registry is not None else []
+
+    def run_command(self, command: UserCommand, args: Mapping[str, Any], session: JaatoSession) -> Any:
+        """Run a command that a person typed."""
+        if self.broker is not None and any(each.name == command.name for each in self.broker.get_user_commands()):
+            return self.broker.run_command(command.name, args)
+        plugin = self.registry.get_plugin_for_command(command.name) if self.registry is not None else None
+        executor = plugin.get_executors().get(command.name) if plugin is not None else None
+        if executor is None:
+            raise ToolError(f"command '{command.name}' has no executor of that name in its plugin")
+        return executor(dict(args))
+
+    # -- sessions --------------------------------------------------------------------------------
+
+    def create_session(
+        self,
+        model: str | None = None,
+        tools: Sequence[str] | None = None,
+        system_instructions: str | None = None,
+        plugin_configs: Mapping[str, PluginConfig] | None = None,
+        provider_name: str | None = None,
+        *,
+        spec: SessionSpec | None = None,
+        settings: ModelSettings | None = None,
+        gc: GCConfig | Mapping[str, Any] | str | None = None,
+        max_turns: int | None = None,
+        history: Sequence[Message] = (),
+        parent: JaatoSession | None = None,
+        budget: Budget | None = None,
+    ) -> JaatoSession:
+        """A new conversation. `tools` names plugins: None is all exposed ones, an empty list none."""
+        model = model or config.default_model()
+        if not model:
+            raise ConfigError("no model: pass one to connect() or create_session(), or set MODEL_NAME")
+        spec = spec or SessionSpec(
+            system_instructions=system_instructions,
+            settings=settings or ModelSettings(),
+            gc=gc if isinstance(gc, GCConfig) else gc_config_from(gc),
+            max_turns=max_turns,
+        )
+        view = PluginView(self.registry or PluginRegistry(), names=tools, configs=plugin_configs, attach=self._attach)
+        try:
+            return JaatoSession(
+                self,
+                spec,
+                model=model,
+                provider_name=provider_name or self.provider_name,
+                view=view,
+                cancel=parent.cancel_token.child() if parent is not None else CancelToken(),
+                account=self._account(spec.agent_id, parent),
+                budget=budget,
+                history=history,
+            )
+        except BaseException:
+            view.close()
+            raise
+
+    def build_agent(
+        self, session: JaatoSession, *, model: str, provider_name: str, keeper: ContextKeeper | None = None
+    ) -> Agent:
+        """The bundle that the loop runs with, from what a session is now."""
+        spec = session.spec
+        provider = self.provider(provider_name)
+        caller = ModelCaller(
+            spec.agent_id,
+            provider,
+            model,
+            self.governor(provider, model),
+            session.account,
+            self.ledger.prices,
+            self.bus,
+            session.budget,
+            self._retry_callback(),
+        )
+        toolbox = self._toolbox(session)
+        system = self._system_prompt(session)
+        return Agent(
+            agent_id=spec.agent_id,
+            system=system,
+            caller=caller,
+            toolbox=toolbox,
+            keeper=keeper or self._keeper(session, caller),
+            session=session,
+            workspace=self.workspace,
+            bus=self.bus,
+            on_collected=self._collected(session),
+            overhead=estimate_tokens(system) + toolbox.toolset.tokens,
+            settings=spec.settings,
+            max_turns=spec.max_turns,
+            stream=session.stream,
+        )
+
+    # -- callbacks -------------------------------------------------------------------------------
+
+    def set_retry_callback(self, callback: RetryCallback | None) -> None:
+        """Call back before a failed model call is tried again; all sessions inherit it."""
+        self._on_retry = callback
+
+    def set_ui_hooks(self, hooks: Any) -> Any:
+        """Report to an object with any of the `on_…` methods; returns a function that ends it."""
+        return subscribe_hooks(self.bus, hooks)
+
+    def close(self) -> None:
+        """Shut all plugins down."""
+        if self.registry is not None:
+            self.registry.unexpose_all()
+        self.bus.flush(everyone=True)
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    def _account(self, agent_id: str, parent: JaatoSession | None) -> Account:
+        return self.ledger.open(agent_id, parent=parent.account if parent is not None else None)
+
+    def _retry_callback(self) -> RetryCallback:
+        def tell(message: str, attempt: int, most: int, delay: float) -> None:
+            if self._on_retry is None:
+                return
+            try:
+                self._on_retry(message, attempt, most, delay)
+            except Exception:  # foreign code: telling about a retry must not prevent it
+                log.exception("the retry callback failed")
+
+        return tell
+
+    def _toolbox(self, session: JaatoSession) -> Toolbox:
+        """Toolboxes are shared by all sessions with the same plugins, tools and profile."""
+        view, spec = session.view, session.spec
+        key = (tuple(view.names), spec.tool_names, spec.profile, self.tools_version)
+        found = self._toolboxes.get(key) if view.shares_all else None
+        if found is not None:
+            return found
+        tools = [tool for tool in view.tools() if spec.tool_names is None or tool.name in spec.tool_names]
+        toolbox = Toolbox(tools, gate=self.broker, hooks=self.hooks, profile=spec.profile)
+        if view.shares_all:
+            if len(self._toolboxes) > 256:
+                self._toolboxes.clear()
+            self._toolboxes[key] = toolbox
+        return toolbox
+
+    def _system_prompt(self, session: JaatoSession) -> str:
+        """The same for all first, what varies last, so that providers can cache the beginning."""
+        if self._base is None:
+            self._base = _base_instructions(self.workspace)
+        own = session.spec.system_instructions or ""
+        return "\n\n".join(text for text in (self._base, *session.view.instructions(), own.strip()) if text)
+
+    def _keeper(self, session: JaatoSession, caller: ModelCaller) -> ContextKeeper:
+        gc = session.spec.gc
+        model = str(gc.plugin_config.get("model") or caller.model)
+
+        def summarize(text: str) -> str:
+            governor = self.governor(caller.provider, model)
+            return session.generate(text, purpose="summary", caller=replace(caller, model=model, governor=governor))
+
+        limit = caller.provider.traits.context_window(caller.model)
+        return ContextKeeper(load_strategy(gc.type), gc, limit, summarize)
+
+    def _collected(self, session: JaatoSession) -> Callable[[GCResult], None]:
+        def tell(result: GCResult) -> None:
+            session.note_gc(result)
+            self.bus.emit(
+                ContextCollected(
+                    session.agent_id,
+                    result.plugin_name,
+                    result.trigger_reason.value,
+                    result.tokens_before,
+                    result.tokens_after,
+                    result.notification,
+                )
+            )
+
+        return tell
+
+    def _attach(self, plugin: ToolPlugin) -> None:
+        attach = getattr(plugin, "attach", None)
+        if attach is None:
+            return
+        try:
+            attach(self)
+        except Exception as error:
+            raise PluginError(f"plugin '{plugin.name}' failed to attach: {type(error).__name__}: {error}") from error
+
+
+def _base_instructions(workspace: Path) -> str:
+    """The host's own instructions: the project's file, else the user's."""
+    for folder in (workspace / ".jaato", config.jaato_home()):
+        path = folder / "system_instructions.md"
+        if path.is_file():
+            return path.read_text(encoding="utf-8").strip()
+    return ""

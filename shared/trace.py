@@ -1,0 +1,168 @@
+"""The debug trace: one line per event in a file only the owner can read, rotated, without secrets."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import re
+import stat
+import threading
+import time
+import weakref
+from dataclasses import fields
+from functools import lru_cache
+from pathlib import Path
+
+from shared import config
+from shared.events import (
+    AgentCompleted,
+    AgentCreated,
+    ContextCollected,
+    Event,
+    EventBus,
+    ModelCallEnded,
+    PermissionAsked,
+    PermissionResolved,
+    RetryScheduled,
+    StatusChanged,
+    ToolEnded,
+    ToolStarted,
+    TurnCompleted,
+)
+from shared.types import TokenUsage
+
+log = logging.getLogger(__name__)
+
+MAX_BYTES = 5_000_000
+MAX_FIELD = 400
+
+TRACED: frozenset[type[Event]] = frozenset(
+    {
+        AgentCompleted,
+        AgentCreated,
+        ContextCollected,
+        ModelCallEnded,
+        PermissionAsked,
+        PermissionResolved,
+        RetryScheduled,
+        StatusChanged,
+        ToolEnded,
+        ToolStarted,
+        TurnCompleted,
+    }
+)
+
+_SECRET = re.compile(
+    r"""(?ix)
+    \b(?: sk-[\w-]{8,} | AIza[\w-]{20,} | gh[pousr]_\w{16,} | xox[abprs]-[\w-]{8,} | AKIA[A-Z0-9]{12,}
+        | eyJ[\w-]{10,}\.[\w-]{10,}(?:\.[\w-]*)? )
+    | (?<=bearer\ )[\w.~+/=-]{8,}
+    | (?: (?<=://) ) [^\s/@:]+ : [^\s/@]+ (?=@)
+    """
+)
+_NAMED_SECRET = re.compile(
+    r"""(?ix) ( (?: key | token | secret | passw(?:or)?d | credentials? | authorization ) ["']? \s* [:=] \s* ["']? )
+    ( [^\s"',;}]{4,} )"""
+)
+# Looking for these first is far cheaper than either expression; every secret contains one of them.
+_HINTS = ("key", "token", "secret", "passw", "credential", "authorization", "bearer", "sk-", "aiza", "gh", "xox")
+_HINTS += ("akia", "eyj", "@")
+_NUMBER = re.compile(r"^\d+$")
+
+
+def redact(text: str) -> str:
+    """The text without anything that looks like a credential."""
+    lower = text.lower()
+    if not any(hint in lower for hint in _HINTS):
+        return text
+    text = _SECRET.sub("[redacted]", text)
+    return _NAMED_SECRET.sub(lambda m: m[0] if _NUMBER.match(m[2]) else f"{m[1]}[redacted]", text)
+
+
+class TraceFile:
+    """Appends lines; opened on the first one. A file that is not ours alone is not written to."""
+
+    def __init__(self, path: Path, *, max_bytes: int = MAX_BYTES) -> None:
+        self._path, self._max_bytes = path, max_bytes
+        self._lock = threading.Lock()
+        self._fd: int | None = None
+        self._size = 0
+        self._broken = False
+
+    def write(self, line: str) -> None:
+        """Add one line; a trace that cannot be written is given up, with one warning."""
+        data = (line.replace("\n", "\\n") + "\n").encode("utf-8", "replace")
+        with self._lock:
+            if self._broken:
+                return
+            try:
+                if self._fd is None:
+                    self._open()
+                elif self._size + len(data) > self._max_bytes:
+                    self._rotate()
+                assert self._fd is not None
+                os.write(self._fd, data)
+                self._size += len(data)
+            except OSError as error:
+                self._broken = True
+                log.warning("the trace %s cannot be written: %s", self._path, error)
+
+    def _open(self) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        fd = os.open(self._path, flags, 0o600)
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+            os.close(fd)
+            raise PermissionError(f"{self._path} belongs to somebody else; set JAATO_TRACE_LOG to another path")
+        if stat.S_IMODE(found.st_mode) & 0o077:
+            os.fchmod(fd, 0o600)
+        self._fd, self._size = fd, found.st_size
+
+    def _rotate(self) -> None:
+        assert self._fd is not None
+        os.close(self._fd)
+        self._fd = None
+        os.replace(self._path, self._path.with_name(self._path.name + ".1"))
+        self._open()
+
+
+_files: dict[Path, TraceFile] = {}
+
+
+def attach_trace(bus: EventBus) -> None:
+    """Trace the events of a runtime to the file that the environment names; several runtimes share it."""
+    path = config.trace_path()
+    if path is None:
+        return
+    file = _files.setdefault(path, TraceFile(path))
+    bus.subscribe(lambda event: file.write(format_line(event)), interest=TRACED, awaited=False)
+    living = weakref.ref(bus)
+    atexit.register(lambda: (found := living()) is not None and found.flush(everyone=True))
+
+
+def format_line(event: Event) -> str:
+    """`[HH:MM:SS.mmm] [Event@agent] field=value …`, without secrets."""
+    now = time.time()
+    kind = type(event)
+    texts = [f"{name}={_short(value)}" for name in _fields(kind) if (value := getattr(event, name))]
+    return f"[{_clock(int(now))}.{int(now * 1000) % 1000:03d}] [{kind.__name__}@{event.agent_id}] {' '.join(texts)}"
+
+
+@lru_cache(maxsize=64)
+def _fields(kind: type[Event]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind) if field.name != "agent_id")
+
+
+@lru_cache(maxsize=2)
+def _clock(second: int) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(second))
+
+
+def _short(value: object) -> str:
+    if isinstance(value, (int, float)):
+        return f"{value:.6g}"
+    if isinstance(value, TokenUsage):
+        return f"{value.prompt_tokens}+{value.output_tokens}"
+    text = redact(str(value)[: 10 * MAX_FIELD])
+    return text if len(text) <= MAX_FIELD else text[:MAX_FIELD] + "…"
