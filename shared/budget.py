@@ -115,7 +115,7 @@ class Budget:
 
     def charge(self, **amounts: int | Decimal) -> None:
         """Reserve and spend in one step."""
-        self.reserve(**amounts).settle(amounts)
+        self.reserve(cancel=None, **amounts).settle(amounts)
 
     def _fits(self, wanted: Amounts) -> bool:
         """Whether there is room now; raises when there never will be."""

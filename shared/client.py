@@ -12,7 +12,7 @@ from shared.events import AgentCreated
 from shared.gc.base import GCConfig
 from shared.ledger import TokenLedger
 from shared.modelcall import RetryCallback
-from shared.permissions import Permissions
+from shared.permissions.gate import Permissions
 from shared.plugin import CommandCompletion, UserCommand
 from shared.providers.base import ModelSettings, Provider, ProviderConfig
 from shared.registry import PluginRegistry

@@ -8,7 +8,7 @@ import enum
 import types
 import typing
 from collections.abc import Callable
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Union, cast, get_args, get_origin
 
 Converter = Callable[[Any], Any]
 
@@ -43,10 +43,10 @@ def _container(origin: Any, args: tuple[Any, ...]) -> Converter | None:
         return lambda value: {key: each(item) for key, item in value.items()}
     if origin not in (list, tuple, set, frozenset) or not args:
         return None
-    each = converter(args[0])
-    if each is None:
-        return None if origin is list else origin
-    return lambda value: origin(each(item) for item in value)
+    item = converter(args[0])
+    if item is None:
+        return None if origin is list else cast(Converter, origin)
+    return lambda value: origin(item(each) for each in value)
 
 
 def _dataclass(cls: Any) -> Converter:

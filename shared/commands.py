@@ -4,10 +4,72 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
-from shared.errors import ToolArgumentError
-from shared.plugin import UserCommand
+from shared.errors import ToolArgumentError, ToolError, unknown_name
+from shared.plugin import CommandCompletion, ToolPlugin, UserCommand
+from shared.registry import PluginRegistry
+
+
+class CommandSource(Protocol):
+    """Something besides plugins that offers commands, out of the model's reach."""
+
+    def get_user_commands(self) -> list[UserCommand]: ...
+    def get_command_completions(self, command: str, args: Sequence[str]) -> list[CommandCompletion]: ...
+    def run_command(self, name: str, args: Mapping[str, Any]) -> Any: ...
+
+
+class _PluginCommands:
+    """The commands of a plugin: its executors hold one under each command's name."""
+
+    def __init__(self, plugin: ToolPlugin) -> None:
+        self._plugin = plugin
+
+    def get_user_commands(self) -> list[UserCommand]:
+        return self._plugin.get_user_commands()
+
+    def get_command_completions(self, command: str, args: Sequence[str]) -> list[CommandCompletion]:
+        complete = getattr(self._plugin, "get_command_completions", None)
+        return list(complete(command, list(args))) if complete is not None else []
+
+    def run_command(self, name: str, args: Mapping[str, Any]) -> Any:
+        executor = self._plugin.get_executors().get(name)
+        if executor is None:
+            raise ToolError(f"command '{name}' has no executor of that name in plugin '{self._plugin.name}'")
+        return executor(dict(args))
+
+
+class Commands:
+    """All commands of a runtime: those of the exposed plugins, and of other sources."""
+
+    def __init__(self, registry: PluginRegistry | None = None, extra: Sequence[CommandSource] = ()) -> None:
+        self._registry, self._extra = registry, tuple(extra)
+
+    def all(self) -> list[UserCommand]:
+        """The commands; of two with one name the first counts."""
+        return [command for command, _ in self._found().values()]
+
+    def completions(self, name: str, args: Sequence[str]) -> list[CommandCompletion]:
+        """How the arguments of a command may be completed."""
+        found = self._found().get(name)
+        return found[1].get_command_completions(name, args) if found is not None else []
+
+    def run(self, name: str, args: str | Sequence[str] = "") -> tuple[UserCommand, Any]:
+        """Run a command that a person typed."""
+        found = self._found()
+        if name not in found:
+            raise ToolError(unknown_name("command", name, found))
+        command, source = found[name]
+        return command, source.run_command(name, parse_command_args(command, args))
+
+    def _found(self) -> dict[str, tuple[UserCommand, CommandSource]]:
+        names = self._registry.list_exposed() if self._registry is not None else []
+        plugins = [plugin for name in names if self._registry and (plugin := self._registry.get_plugin(name))]
+        found: dict[str, tuple[UserCommand, CommandSource]] = {}
+        for source in [*self._extra, *map(_PluginCommands, plugins)]:
+            for command in source.get_user_commands():
+                found.setdefault(command.name, (command, source))
+        return found
 
 
 def parse_command_args(command: UserCommand, raw: str | Sequence[str]) -> dict[str, Any]:

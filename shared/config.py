@@ -77,3 +77,39 @@ def permission_config_path() -> Path | None:
     """The permission policy that beats every other file (`PERMISSION_CONFIG_PATH`)."""
     given = env("PERMISSION_CONFIG_PATH")
     return Path(given).expanduser() if given else None
+
+
+def google_api_key() -> str | None:
+    """The key for Gemini models (`GOOGLE_API_KEY`, `GEMINI_API_KEY`)."""
+    return env("GOOGLE_API_KEY", "GEMINI_API_KEY")
+
+
+def google_base_url(*, vertex: bool) -> str | None:
+    """Where Gemini is (`GOOGLE_GEMINI_BASE_URL`, on Vertex `GOOGLE_VERTEX_BASE_URL`)."""
+    return env("GOOGLE_VERTEX_BASE_URL" if vertex else "GOOGLE_GEMINI_BASE_URL")
+
+
+def google_project() -> str | None:
+    """The Google Cloud project for Vertex (`GOOGLE_CLOUD_PROJECT`, `PROJECT_ID`)."""
+    return env("GOOGLE_CLOUD_PROJECT", "PROJECT_ID")
+
+
+def google_location() -> str | None:
+    """The Google Cloud region for Vertex (`GOOGLE_CLOUD_LOCATION`, `LOCATION`)."""
+    return env("GOOGLE_CLOUD_LOCATION", "LOCATION")
+
+
+def google_use_vertex() -> bool | None:
+    """Google's own switch between API key and Vertex; None when it is not set."""
+    value = env("GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_GENAI_USE_VERTEXAI")
+    return value.lower() in ("true", "1") if value is not None else None
+
+
+def openai_api_key() -> str | None:
+    """The key for OpenAI and compatible servers (`OPENAI_API_KEY`)."""
+    return env("OPENAI_API_KEY")
+
+
+def openai_base_url() -> str | None:
+    """Where the chat completions server is (`OPENAI_BASE_URL`)."""
+    return env("OPENAI_BASE_URL")

@@ -281,7 +281,8 @@ class EventBus:
 
     def flush(self, timeout: float = 1.0, *, everyone: bool = False) -> bool:
         """Wait until awaited subscribers (or all) have seen what was emitted; False if one is too slow."""
-        return all([each.flush(timeout) for each in self._subscriptions if each.awaited or everyone])
+        waited = [each.flush(timeout) for each in self._subscriptions if each.awaited or everyone]
+        return all(waited)
 
     def _drop(self, subscription: Subscription) -> None:
         with self._lock:

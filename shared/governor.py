@@ -30,7 +30,7 @@ class RetryPolicy:
         """Seconds until the next attempt, with jitter; `attempt` counts from 1."""
         if retry_after is not None:
             return retry_after + random.uniform(0, min(1.0, 0.1 * retry_after + 0.05))  # noqa: S311
-        ceiling = min(self.max_delay, self.base_delay * 2 ** (attempt - 1))
+        ceiling = min(self.max_delay, self.base_delay * 2.0 ** (attempt - 1))
         return ceiling * random.uniform(0.5, 1.0)  # noqa: S311
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,9 +107,13 @@ def _call(agent: Agent, turn: Turn, *, last: bool) -> ProviderResponse:
 def _run_calls(agent: Agent, turn: Turn, calls: Sequence[FunctionCall]) -> list[ToolResult]:
     """All calls of one reply: in parallel when there are several, results in the order of the calls."""
     turn.tool_calls += len(calls)
+    turn.flush_output()
+    if agent.bus.wants(ToolStarted):
+        for call in calls:
+            agent.bus.emit(ToolStarted(agent.agent_id, call.name, call.args, call.id))
     if len(calls) == 1:
         return [_run_call(agent, turn, calls[0])]
-    tasks = [workers.submit(lambda call=call: _run_call(agent, turn, call)) for call in calls[:-1]]
+    tasks = [workers.submit(partial(_run_call, agent, turn, call)) for call in calls[:-1]]
     final = _run_call(agent, turn, calls[-1])
     for task in tasks:
         task.wait(cancel=turn.fence)
@@ -120,11 +125,8 @@ def _run_calls(agent: Agent, turn: Turn, calls: Sequence[FunctionCall]) -> list[
 
 
 def _run_call(agent: Agent, turn: Turn, call: FunctionCall) -> ToolResult:
-    """One call with its events; whatever happens it has exactly one result."""
+    """One call, timed and reported; whatever happens it has exactly one result."""
     bus, agent_id = agent.bus, agent.agent_id
-    turn.flush_output()
-    if bus.wants(ToolStarted):
-        bus.emit(ToolStarted(agent_id, call.name, call.args, call.id))
     started = time.perf_counter()
     context = ToolContext(
         agent_id,

@@ -84,9 +84,7 @@ class ModelCaller:
         if reservation is not None:
             reservation.settle({"total_tokens": usage.total_tokens, "cost_usd": cost or Decimal(0)})
         name = self.provider.name
-        self.account.record(
-            LedgerRow(self.agent_id, name, self.model, usage, cost, purpose, took, retries, error)
-        )
+        self.account.record(LedgerRow(self.agent_id, name, self.model, usage, cost, purpose, took, retries, error))
         if self.bus.wants(ModelCallEnded):
             self.bus.emit(ModelCallEnded(self.agent_id, name, self.model, purpose, usage, took, retries, error))
 

@@ -35,7 +35,9 @@ class Price:
             made = {key: Decimal(str(value)) for key, value in given.items() if value is not None}
             return Price(**made)
         except (InvalidOperation, TypeError) as error:
-            raise ConfigError(f"price of '{model}': expected numbers for input and output, got {dict(given)}") from error
+            raise ConfigError(
+                f"price of '{model}': expected numbers for input and output, got {dict(given)}"
+            ) from error
 
     def cost(self, usage: TokenUsage) -> Decimal:
         """What a call with this usage costs, exactly."""
@@ -47,9 +49,7 @@ class Price:
 
 
 def _p(inp: str, out: str, read: str | None = None, write: str | None = None) -> Price:
-    return Price(
-        Decimal(inp), Decimal(out), Decimal(read) if read else None, Decimal(write) if write else None
-    )
+    return Price(Decimal(inp), Decimal(out), Decimal(read) if read else None, Decimal(write) if write else None)
 
 
 # List prices known when this was written, by prefix of the model name. They change: a user's own
@@ -83,7 +83,9 @@ class PriceTable:
         except (OSError, ValueError) as error:
             raise ConfigError(f"{path}: cannot read the price table: {error}") from error
         if not isinstance(given, dict) or not all(isinstance(value, dict) for value in given.values()):
-            raise ConfigError(f'{path}: expected an object of prices, such as {{"my-model": {{"input": 1, "output": 2}}}}')
+            raise ConfigError(
+                f'{path}: expected an object of prices, such as {{"my-model": {{"input": 1, "output": 2}}}}'
+            )
         return PriceTable({model: Price.of(value, model=model) for model, value in given.items()})
 
     def add(self, model: str, price: Price | Mapping[str, Any]) -> None:

@@ -12,8 +12,9 @@ from typing import Any
 from shared import config
 from shared.budget import Budget
 from shared.cancel import CancelToken
-from shared.errors import ConfigError, PluginError, ToolError
-from shared.events import ContextCollected, EventBus
+from shared.commands import Commands
+from shared.errors import ConfigError, PluginError
+from shared.events import ContextCollected, EventBus, PermissionAsked, PermissionResolved
 from shared.gc.base import GCConfig, GCResult
 from shared.gc.keeper import ContextKeeper
 from shared.gc.loader import gc_config_from, load_strategy
@@ -21,8 +22,9 @@ from shared.governor import Governor, RetryPolicy
 from shared.ledger import Account, TokenLedger
 from shared.loop import Agent
 from shared.modelcall import ModelCaller, RetryCallback
-from shared.permissions import PermissionBroker, Permissions, build_gate
-from shared.plugin import CommandCompletion, PluginConfig, ToolPlugin, UserCommand
+from shared.permissions import Outcome, PermissionBroker, PermissionRequest, build_gate
+from shared.permissions.gate import Permissions
+from shared.plugin import PluginConfig, ToolPlugin
 from shared.plugin_view import PluginView
 from shared.prices import PriceTable
 from shared.providers import get_provider, known_providers
@@ -57,6 +59,7 @@ class JaatoRuntime:
         self.bus = EventBus()
         self.ledger = ledger or TokenLedger(PriceTable.load(config.jaato_home() / "prices.json"))
         self.registry: PluginRegistry | None = None
+        self.commands = Commands()
         self.broker: PermissionBroker | None = None
         self.hooks: ToolHooks | None = None
         self.retry = retry or RetryPolicy()
@@ -122,7 +125,10 @@ class JaatoRuntime:
     ) -> None:
         """Use these plugins, under this permission policy."""
         self.broker = build_gate(permissions, workspace=self.workspace, trust_workspace=self.trust_workspace)
+        self.broker.on_requested = self.broker.on_requested or self._permission_asked
+        self.broker.on_resolved = self.broker.on_resolved or self._permission_resolved
         self.registry = registry
+        self.commands = Commands(registry, [self.broker])
         self.hooks = hooks
         self.ledger = ledger or self.ledger
         self._toolboxes.clear()
@@ -134,27 +140,6 @@ class JaatoRuntime:
     def tools_version(self) -> int:
         """Grows when tools are exposed, disabled or changed."""
         return self.registry.version if self.registry is not None else 0
-
-    def user_commands(self) -> list[UserCommand]:
-        """Commands of the plugins and of the permission system."""
-        commands = self.registry.get_exposed_user_commands() if self.registry is not None else []
-        return [*commands, *(self.broker.get_user_commands() if self.broker is not None else [])]
-
-    def command_completions(self, command: str, args: Sequence[str]) -> list[CommandCompletion]:
-        """How the arguments of a command may be completed."""
-        if self.broker is not None and any(each.name == command for each in self.broker.get_user_commands()):
-            return self.broker.get_command_completions(command, args)
-        return self.registry.get_command_completions(command, args) if self.registry is not None else []
-
-    def run_command(self, command: UserCommand, args: Mapping[str, Any], session: JaatoSession) -> Any:
-        """Run a command that a person typed."""
-        if self.broker is not None and any(each.name == command.name for each in self.broker.get_user_commands()):
-            return self.broker.run_command(command.name, args)
-        plugin = self.registry.get_plugin_for_command(command.name) if self.registry is not None else None
-        executor = plugin.get_executors().get(command.name) if plugin is not None else None
-        if executor is None:
-            raise ToolError(f"command '{command.name}' has no executor of that name in its plugin")
-        return executor(dict(args))
 
     # -- sessions --------------------------------------------------------------------------------
 
@@ -253,6 +238,12 @@ class JaatoRuntime:
         self.bus.flush(everyone=True)
 
     # -- inside ----------------------------------------------------------------------------------
+
+    def _permission_asked(self, request: PermissionRequest) -> None:
+        self.bus.emit(PermissionAsked(request.agent_id, request.id, request.tool, request.arguments))
+
+    def _permission_resolved(self, request: PermissionRequest, outcome: Outcome) -> None:
+        self.bus.emit(PermissionResolved(request.agent_id, request.id, request.tool, outcome.granted, outcome.method))
 
     def _account(self, agent_id: str, parent: JaatoSession | None) -> Account:
         return self.ledger.open(agent_id, parent=parent.account if parent is not None else None)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from shared import loop
 from shared.budget import Budget
 from shared.cancel import CancelToken
-from shared.commands import parse_command_args
-from shared.errors import CancelledException, SessionBusy, ToolError, unknown_name
+from shared.commands import shown
+from shared.errors import CancelledException, SessionBusy
 from shared.events import AgentOutput, ContextUpdated, HistoryUpdated, TurnCompleted
 from shared.executors.threads import workers
 from shared.gc.base import GCConfig, GCResult, GCTriggerReason
@@ -94,6 +94,11 @@ class JaatoSession:
     def agent_path(self) -> str:
         """Where the agent stands in the tree, for people."""
         return self.spec.agent_path
+
+    @property
+    def profile(self) -> str | None:
+        """The profile that the agent runs under, if any."""
+        return self.spec.profile
 
     @property
     def model_name(self) -> str:
@@ -297,21 +302,16 @@ class JaatoSession:
 
     def get_user_commands(self) -> list[UserCommand]:
         """Commands a person can type here."""
-        return self.runtime.user_commands()
+        return self.runtime.commands.all()
 
     def get_command_completions(self, command: str, args: Sequence[str]) -> list[CommandCompletion]:
         """How the arguments of a command may be completed."""
-        return self.runtime.command_completions(command, args)
+        return self.runtime.commands.completions(command, args)
 
     def execute_user_command(self, name: str, args: str | Sequence[str] = "") -> tuple[Any, bool]:
         """Run a command; the second value says whether its output was shared with the model."""
-        command = next((each for each in self.get_user_commands() if each.name == name), None)
-        if command is None:
-            raise ToolError(unknown_name("command", name, [each.name for each in self.get_user_commands()]))
-        result = self.runtime.run_command(command, parse_command_args(command, args), self)
+        command, result = self.runtime.commands.run(name, args)
         if command.share_with_model:
-            from shared.commands import shown
-
             self.steer(f"[The user ran the command '{name}'. Its output:]\n{shown(result)}")
         return result, command.share_with_model
 

@@ -62,23 +62,25 @@ def _property(
 
 def type_schema(hint: Any) -> dict[str, Any]:
     """The JSON Schema of one type hint."""
-    if hint in _SCALARS if isinstance(hint, typing.Hashable) else False:
-        return dict(_SCALARS[hint])
     origin, args = get_origin(hint), get_args(hint)
     if origin is typing.Annotated:
         return _annotated(args)
+    if origin is None and hint in _SCALARS:  # only bare types: one annotated with a dict cannot be hashed
+        return dict(_SCALARS[hint])
     if origin is Literal:
         return _enum(list(args))
     if origin in (Union, types.UnionType):
         return _union(args)
-    if origin in _LISTS or hint in _LISTS or _is_abc(origin or hint, "Sequence", "Iterable", "Set"):
+    if (origin or hint) in _LISTS or _is_abc(origin or hint, "Sequence", "Iterable", "Set"):
         return {"type": "array", "items": type_schema(args[0]) if args else {}}
     if origin is dict or hint is dict or _is_abc(origin or hint, "Mapping", "MutableMapping"):
         values = type_schema(args[1]) if len(args) == 2 else {}
         return {"type": "object", "additionalProperties": values or True}
     if isinstance(hint, type):
         return _class(hint)
-    raise ConfigError(f"type {hint!r} has no JSON Schema; use str, int, float, bool, Literal, list, dict or a dataclass")
+    raise ConfigError(
+        f"type {hint!r} has no JSON Schema; use str, int, float, bool, Literal, list, dict or a dataclass"
+    )
 
 
 def _is_abc(hint: Any, *names: str) -> bool:

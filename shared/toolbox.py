@@ -84,7 +84,7 @@ class Toolbox:
         for tool in tools:
             if (other := self._tools.get(tool.name)) is not None:
                 raise PluginError(
-                    f"tool '{tool.name}' is offered by both '{other.plugin}' and '{tool.plugin}': expose only one of them"
+                    f"tool '{tool.name}' is offered by both '{other.plugin}' and '{tool.plugin}': expose one of them"
                 )
             self._tools[tool.name] = tool
         self._gate: Gate = gate or OpenGate()

@@ -130,7 +130,8 @@ def _context_parameters(fn: Callable[..., Any]) -> list[str]:
 
 def _converters(fn: Callable[..., Any]) -> dict[str, Converter]:
     hints = typing.get_type_hints(fn, include_extras=True)
-    return {name: convert for name, hint in hints.items() if name != "return" and (convert := converter(hint))}
+    given = {name: hint for name, hint in hints.items() if name != "return" and hint is not ToolContext}
+    return {name: convert for name, hint in given.items() if (convert := converter(hint))}
 
 
 def _by_keyword(fn: Callable[..., Any], context_names: list[str], converters: Mapping[str, Converter]) -> Invoke:

@@ -66,8 +66,10 @@ _NAMED_SECRET = re.compile(
     ( [^\s"',;}]{4,} )"""
 )
 # Looking for these first is far cheaper than either expression; every secret contains one of them.
-_HINTS = ("key", "token", "secret", "passw", "credential", "authorization", "bearer", "sk-", "aiza", "gh", "xox")
-_HINTS += ("akia", "eyj", "@")
+_HINTS = (
+    *("key", "token", "secret", "passw", "credential", "authorization", "bearer"),
+    *("sk-", "aiza", "gh", "xox", "akia", "eyj", "@"),
+)
 _NUMBER = re.compile(r"^\d+$")
 
 
@@ -149,9 +151,13 @@ def format_line(event: Event) -> str:
     return f"[{_clock(int(now))}.{int(now * 1000) % 1000:03d}] [{kind.__name__}@{event.agent_id}] {' '.join(texts)}"
 
 
-@lru_cache(maxsize=64)
+_names: dict[type[Event], tuple[str, ...]] = {}
+
+
 def _fields(kind: type[Event]) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind) if field.name != "agent_id")
+    if kind not in _names:
+        _names[kind] = tuple(field.name for field in fields(kind) if field.name != "agent_id")
+    return _names[kind]
 
 
 @lru_cache(maxsize=2)

@@ -138,6 +138,4 @@ class Turn:
         return self._outcome(text, FinishReason.CANCELLED, "cancelled", None)
 
     def _outcome(self, text: str, finish: FinishReason, reason: str | None, structured: Any) -> Outcome:
-        return Outcome(
-            text, finish, reason, self.model_calls, self.tool_calls, self.usage, self.elapsed, structured
-        )
+        return Outcome(text, finish, reason, self.model_calls, self.tool_calls, self.usage, self.elapsed, structured)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
-JSON: TypeAlias = "None | bool | int | float | str | Sequence[JSON] | Mapping[str, JSON]"
 JSONObject: TypeAlias = Mapping[str, Any]
 
 CHARS_PER_TOKEN = 3  # deliberately pessimistic; usage reported by the provider corrects it
 
 
-class Role(str, Enum):
+class Role(StrEnum):
     """Who speaks in a message."""
 
     USER = "user"
@@ -22,7 +21,7 @@ class Role(str, Enum):
     TOOL = "tool"
 
 
-class FinishReason(str, Enum):
+class FinishReason(StrEnum):
     """Why the model stopped."""
 
     STOP = "stop"

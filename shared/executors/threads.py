@@ -91,7 +91,7 @@ class ThreadPool:
     def submit(self, call: Callable[[], T]) -> Task[T]:
         """Run a call on some thread at once, in a copy of the caller's context variables."""
         context = contextvars.copy_context()
-        task: Task[T] = Task(lambda: cast(T, context.run(call)))
+        task: Task[T] = Task(lambda: context.run(call))
         with self._lock:
             worker = self._idle.pop() if self._idle else None
             if worker is None:

@@ -49,16 +49,15 @@ def assemble(
     if room < 0:
         return unchanged
     if message is not None:
-        kept.insert(turn or 1, message)
+        kept.insert(turn or int(kept[0].role is Role.USER), message)
     return Draft(_led_by_user(kept), len(going))
 
 
 def _lost_start(layout: Layout, dropped: set[int], kept: list[Message]) -> int | None:
     """Where the current turn begins in `kept`, if what showed its beginning is gone: a note goes there."""
-    opener = layout.opener
-    if not opener or opener - 1 not in dropped:
+    if layout.opener is None or layout.ended not in dropped:
         return None
-    return next(place for place, message in enumerate(kept) if message is layout.messages[opener])
+    return next(place for place, message in enumerate(kept) if message is layout.messages[layout.opener])
 
 
 def _joined(messages: Sequence[Message], indices: Iterable[int]) -> list[Message]:

@@ -56,7 +56,7 @@ class Layout:
                 self.notes.add(index)
                 if note.rounds:
                     self.note = note
-        self.opener = _opener(messages, self.notes)
+        self.ended, self.opener = _current_turn(messages, self.notes)
         self.task = self._task()
         self.fixed = self.task | self._pinned() | set(self._unanswered())
 
@@ -93,15 +93,17 @@ class Layout:
         return self.tokens(self.fixed)
 
 
-def _opener(messages: Sequence[Message], notes: set[int]) -> int | None:
-    """Where the current turn began: the first user message after the last model message without calls.
+def _current_turn(messages: Sequence[Message], notes: set[int]) -> tuple[int | None, int | None]:
+    """Where the turn before ended and where the current one began.
 
-    A note counts as such an end, since a collection leaves one where it removed the real one.
+    A turn ends with a model message without calls; the next user message begins another. A note
+    counts as an end, since a collection leaves one where it removed the real one.
     """
-    opener, fresh = None, True
+    ended = newest = opener = None
+    fresh = True
     for index, message in enumerate(messages):
         if index in notes or (message.role is Role.MODEL and not message.function_calls):
-            fresh = True
+            newest, fresh = index, True
         elif fresh and message.role is Role.USER:
-            opener, fresh = index, False
-    return opener
+            ended, opener, fresh = newest, index, False
+    return ended, opener

@@ -1,27 +1,28 @@
-"""PermissionBroker: the gate of a whole tree of agents, with one queue of questions."""
+"""PermissionBroker: the gate of a whole tree of agents; judges by a policy and asks where it says so."""
 
 from __future__ import annotations
 
+import copy
 import logging
 import threading
 import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from shared.cancel import CancelToken
 from shared.errors import CancelledException, ToolDenied
-from shared.executors.threads import workers
+from shared.permissions.approvals import CLOSED, ApprovalQueue, Outcome, Question
 from shared.permissions.call import Call
 from shared.permissions.channel import Channel
 from shared.permissions.display import describe, one_line
 from shared.permissions.grants import Grants
 from shared.permissions.persist import remember_for_good
-from shared.permissions.policy import Policy, Verdict
+from shared.permissions.policy import Action, Policy, Verdict
 from shared.permissions.request import Decision, PermissionRequest
+from shared.permissions.rules import Rules
 from shared.tools import Tool, ToolContext
 
 log = logging.getLogger(__name__)
@@ -32,18 +33,12 @@ NO_CHANNEL = (
     "nobody can be asked: set a policy with client.configure_tools(registry, permissions='allow' | 'ask' | 'deny' | "
     "{...} | path), or in a permissions.json"
 )
-_RETRY = "Do not try the same call again; go on without it or ask the user."
+_NO_RETRY = "Do not try the same call again; go on without it or tell the user what you need."
+_PATH_SIGN = " \u203a "  # between the names of an agent path
+_CANCELLED = Outcome(False, "cancelled", "cancelled while waiting for permission")
 
 OnRequested = Callable[[PermissionRequest], None]
-OnResolved = Callable[[PermissionRequest, "Outcome"], None]
-
-
-class Outcome(NamedTuple):
-    """How a question ended."""
-
-    granted: bool
-    method: str  # user_approved, user_denied, session_whitelist, timeout, channel_failed, cancelled, closed …
-    reason: str
+OnResolved = Callable[[PermissionRequest, Outcome], None]
 
 
 class LogEntry(NamedTuple):
@@ -55,18 +50,6 @@ class LogEntry(NamedTuple):
     granted: bool
     method: str
     reason: str
-
-
-@dataclass(eq=False)
-class _Waiting:
-    """A question in the queue; the first outcome counts."""
-
-    request: PermissionRequest
-    call: Call
-    done: threading.Event = field(default_factory=threading.Event)
-    ended: CancelToken = field(default_factory=CancelToken)
-    outcome: Outcome | None = None
-    shown: bool = False
 
 
 class PermissionBroker:
@@ -87,18 +70,15 @@ class PermissionBroker:
         on_requested: OnRequested | None = None,
         on_resolved: OnResolved | None = None,
     ) -> None:
-        self.grants = Grants()
         self.on_requested = on_requested
         self.on_resolved = on_resolved
-        self._channel = channel
         self._load = load
         self._workspace = workspace
         self._ttl = ttl_seconds
-        self._lock = threading.Lock()
-        self._pending: dict[str, _Waiting] = {}
-        self._presenting = False
-        self._closed = False
+        self._grants = Grants()
+        self._queue = ApprovalQueue(channel, self._settle)
         self._log: deque[tuple[float, str, str, bool, str, str]] = deque(maxlen=LOG_ENTRIES)
+        self._opening = threading.Lock()
         self._policy = policy
         self._open = policy.allows_all
         self._warn()
@@ -114,50 +94,59 @@ class PermissionBroker:
             self._log.append((time.time(), context.agent_id, tool.schema.name, True, "allow_all", ""))
             return
         call = self._call(tool, args)
-        verdict = self._policy.verdict(call, self.grants, context.agent_id)
-        if verdict.action == "ask":
-            outcome = self._ask(tool, call, verdict, context)
-        else:
-            outcome = Outcome(verdict.action == "allow", verdict.method, verdict.reason)
+        verdict = self._policy.verdict(call, self._grants, context.agent_id)
+        outcome = self._ask(tool, call, verdict, context) if verdict.action == "ask" else _outcome(verdict)
         self._log.append((time.time(), context.agent_id, tool.name, *outcome))
         if outcome.method == "cancelled":
             raise CancelledException(context.cancel.reason or "cancelled")
         if not outcome.granted:
-            raise ToolDenied(f"permission denied for {tool.name}: {outcome.reason}. {_RETRY}")
+            raise ToolDenied(f"permission denied for {tool.name}: {outcome.reason}. {_NO_RETRY}")
 
     def evaluate(self, tool: Tool, args: Mapping[str, Any], *, agent_id: str = "main") -> Verdict:
         """What the policy says about a call, without asking anyone."""
-        return self._policy.verdict(self._call(tool, args), self.grants, agent_id)
+        return self._policy.verdict(self._call(tool, args), self._grants, agent_id)
 
     def pending(self) -> list[PermissionRequest]:
         """The questions that wait, oldest first."""
-        with self._lock:
-            return [waiting.request for waiting in self._pending.values()]
+        return [question.request for question in self._queue.waiting()]
 
     def answer(self, request_id: str, decision: Decision | str) -> bool:
         """Answer a question; False if it does not wait any more."""
         made = Decision.parse(decision) if isinstance(decision, str) else decision
-        with self._lock:
-            waiting = self._pending.get(request_id)
-        return waiting is not None and self._settle(waiting, made)
+        question = self._queue.find(request_id)
+        return question is not None and self._settle(question, made)
+
+    def allow(self, rules: Rules) -> None:
+        """Allow what these rules cover for this session; the policy's blacklist still beats them."""
+        self._grants.add_rules(rules, allow=True)
+        self._refresh()
+
+    def deny(self, rules: Rules) -> None:
+        """Deny what these rules cover for this session."""
+        self._grants.add_rules(rules, allow=False)
+        self._refresh()
+
+    def set_default(self, default: Action | None) -> None:
+        """Use another default for this session; None takes it back."""
+        self._grants.set_default(default)
+        self._refresh()
+
+    def clear_grants(self) -> None:
+        """Forget every decision of this session."""
+        self._grants.clear()
+        self._refresh()
+
+    def list_grants(self) -> list[str]:
+        """The decisions of this session, in words."""
+        return self._grants.listing()
 
     def reload(self) -> Policy:
         """Read the policy again and judge waiting questions by it."""
         if self._load is not None:
             self._policy = self._load()
             self._warn()
-        self.refresh()
+        self._refresh()
         return self._policy
-
-    def refresh(self) -> None:
-        """Answer every waiting question that the policy and grants now decide."""
-        self._open = self._policy.allows_all and self.grants.is_empty
-        with self._lock:
-            waiting_now = list(self._pending.values())
-        for waiting in waiting_now:
-            verdict = self._policy.verdict(waiting.call, self.grants, waiting.request.agent_id)
-            if verdict.action != "ask":
-                self._end(waiting, Outcome(verdict.action == "allow", verdict.method, verdict.reason))
 
     def execution_log(self) -> list[LogEntry]:
         """The last decisions, oldest first."""
@@ -168,125 +157,88 @@ class PermissionBroker:
         self._log.clear()
 
     def close(self) -> None:
-        """Deny what waits and everything that would have to be asked from now on."""
-        with self._lock:
-            self._closed = True
-            waiting_now = list(self._pending.values())
-        for waiting in waiting_now:
-            self._end(waiting, Outcome(False, "closed", "the approval queue was closed"))
-        if self._channel is not None:
-            self._channel.close()
+        """Deny what waits, and everything that would have to be asked from now on."""
+        self._queue.close()
 
     def _call(self, tool: Tool, args: Mapping[str, Any]) -> Call:
         return Call(tool.name, args, tool.auto_approved, self._workspace, self._policy.shell_tools)
 
     def _ask(self, tool: Tool, call: Call, verdict: Verdict, context: ToolContext) -> Outcome:
-        if self._channel is None or not self._channel.available():
-            return Outcome(False, "no_channel", f"{verdict.reason} and {NO_CHANNEL}")
-        waiting = _Waiting(self._request(tool, call, verdict, context), call)
-        before = call.fingerprint
-        with self._lock:
-            if self._closed:
-                return Outcome(False, "closed", "the approval queue was closed")
-            self._pending[waiting.request.id] = waiting
-        outcome = self._wait(waiting, context)
-        if outcome.granted and self._call(tool, call.args).fingerprint != before:
+        if not self._queue.can_ask:
+            return Outcome(False, "no_channel", f"{verdict.reason}, but {NO_CHANNEL}")
+        question = Question(self._request(tool, call, verdict, context), call)
+        shown = call.fingerprint
+        if not self._queue.add(question):
+            return CLOSED
+        self._judge_again(question)  # a grant may have come between the first look and the queue
+        outcome = self._wait(question, context)
+        if outcome.granted and self._call(tool, call.args).fingerprint != shown:
             return Outcome(False, "changed", "its arguments changed while the question was open")
         return outcome
 
-    def _wait(self, waiting: _Waiting, context: ToolContext) -> Outcome:
-        cancelled = Outcome(False, "cancelled", "cancelled while waiting for permission")
-        forget = context.cancel.on_cancel(lambda: self._end(waiting, cancelled))
+    def _wait(self, question: Question, context: ToolContext) -> Outcome:
+        request = question.request
+        seconds = request.expires_at - request.asked_at
+        deadline = time.monotonic() + seconds
+        forget = context.cancel.on_cancel(lambda: self._queue.end(question, _CANCELLED))
         try:
-            self._tell(self.on_requested, waiting.request)
-            self._present(waiting)
-            if not waiting.done.wait(max(0.0, waiting.request.expires_at - time.time())):
-                seconds = waiting.request.expires_at - waiting.request.asked_at
-                self._end(waiting, Outcome(False, "timeout", f"the question timed out: no answer within {seconds:g} s"))
+            self._tell(self.on_requested, request)
+            self._queue.show(question)
+            if not question.done.wait(max(0.0, deadline - time.monotonic())):
+                late = Outcome(False, "timeout", f"the question timed out: nobody answered within {seconds:.0f} s")
+                self._queue.end(question, late)
         finally:
             forget()
-            self._end(waiting, cancelled)  # an interrupt in this thread; otherwise it has ended already
-            assert waiting.outcome is not None
-            self._tell(self.on_resolved, waiting.request, waiting.outcome)
-        return waiting.outcome
+            self._queue.end(question, _CANCELLED)  # an interrupt in this thread; otherwise it has ended already
+            self._tell(self.on_resolved, request, question.outcome)
+        assert question.outcome is not None
+        return question.outcome
 
-    def _present(self, waiting: _Waiting) -> None:
-        """Show the question on a thread of its own, because a channel may block for as long as it likes."""
-        channel = self._channel
-        assert channel is not None
-        if not channel.one_at_a_time:
-            workers.submit(lambda: self._put(channel, waiting))
-            return
-        with self._lock:
-            if self._presenting:
-                return
-            self._presenting = True
-        workers.submit(lambda: self._present_in_turn(channel))
-
-    def _present_in_turn(self, channel: Channel) -> None:
-        while True:
-            with self._lock:
-                waiting = next((each for each in self._pending.values() if not each.shown), None)
-                if waiting is None:
-                    self._presenting = False
-                    return
-                waiting.shown = True
-            self._put(channel, waiting)
-
-    def _put(self, channel: Channel, waiting: _Waiting) -> None:
-        try:
-            decision = channel.ask(waiting.request, waiting.ended)
-            self._settle(waiting, decision)
-        except BaseException as error:  # foreign code: whatever went wrong, the answer is no and the queue goes on
-            if not waiting.ended.is_cancelled:
-                log.warning("the %s channel failed", channel.name, exc_info=True)
-            text = f"the {channel.name} channel failed: {one_line(str(error) or type(error).__name__)}"
-            self._end(waiting, Outcome(False, "channel_failed", text))
-
-    def _settle(self, waiting: _Waiting, decision: Decision) -> bool:
-        """Apply an answer: to its question, then to what the policy remembers, then to the others that wait."""
+    def _settle(self, question: Question, decision: Decision) -> bool:
+        """Apply an answer: to its question, then to what is remembered, then to the others that wait."""
         if decision.breadth == "usual":
-            decision = replace(decision, breadth="call" if waiting.request.is_command else "tool")
+            decision = replace(decision, breadth="call" if question.request.is_command else "tool")
         comment = f": {one_line(decision.comment)}" if decision.comment else ""
-        said = "approved" if decision.allow else "denied"
-        outcome = Outcome(decision.allow, f"user_{said}", f"a person {said} it{comment}")
-        if not self._end(waiting, outcome):
+        said = "approved" if decision.allow is True else "denied"
+        outcome = Outcome(decision.allow is True, f"user_{said}", f"a person {said} it{comment}")
+        if not self._queue.end(question, outcome):
             return False
         if decision.scope != "once":
-            self.grants.remember(waiting.call, waiting.request.agent_id, decision)
+            self._grants.remember(question.call, question.request.agent_id, decision)
             if decision.scope == "always":
-                remember_for_good(self._policy, waiting.call, decision)
-            self.refresh()
+                remember_for_good(self._policy, question.call, decision)
+            self._refresh()
         return True
 
-    def _end(self, waiting: _Waiting, outcome: Outcome) -> bool:
-        """Give a question its one outcome; False if it had one."""
-        with self._lock:
-            if waiting.outcome is not None:
-                return False
-            waiting.outcome = outcome
-            self._pending.pop(waiting.request.id, None)
-        waiting.done.set()
-        waiting.ended.cancel(outcome.reason)
-        return True
+    def _refresh(self) -> None:
+        """Answer every waiting question that the policy and grants now decide."""
+        with self._opening:  # read and write in one step: a stale "open" would let a denied call through
+            self._open = self._policy.allows_all and self._grants.is_empty
+        for question in self._queue.waiting():
+            self._judge_again(question)
+
+    def _judge_again(self, question: Question) -> None:
+        verdict = self._policy.verdict(question.call, self._grants, question.request.agent_id)
+        if verdict.action != "ask":
+            self._queue.end(question, _outcome(verdict))
 
     def _request(self, tool: Tool, call: Call, verdict: Verdict, context: ToolContext) -> PermissionRequest:
         now = time.time()
         settings = self._policy.channel
         ttl = self._ttl or (settings.timeout if settings else None) or TTL_SECONDS
-        session: Any = context.session
-        path = str(getattr(session, "agent_path", None) or context.agent_id)
-        *parents, name = path.split(" › ")
+        path = str(getattr(context.session, "agent_path", None) or context.agent_id)
+        *parents, name = path.split(_PATH_SIGN)
+        spec = getattr(context.session, "spec", None)
         return PermissionRequest(
             id=uuid.uuid4().hex,
             agent_id=context.agent_id,
             agent_path=path,
-            agent_name=str(getattr(session, "agent_name", None) or name),
-            profile=str(getattr(session, "profile", None) or ""),
+            agent_name=name,
+            profile=str(getattr(spec, "profile", None) or ""),
             parents=tuple(parents),
             tool=tool.name,
             plugin=tool.plugin,
-            arguments=dict(call.args),
+            arguments=copy.deepcopy(dict(call.args)),
             display=describe(tool, call.args, call),
             reason=verdict.reason,
             is_command=call.command is not None,
@@ -305,3 +257,7 @@ class PermissionBroker:
     def _warn(self) -> None:
         for warning in (*self._policy.warnings, *filter(None, [self._policy.problem])):
             log.warning("permissions: %s", warning)
+
+
+def _outcome(verdict: Verdict) -> Outcome:
+    return Outcome(verdict.action == "allow", verdict.method, verdict.reason)

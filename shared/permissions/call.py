@@ -8,7 +8,6 @@ import os
 import posixpath
 import re
 import shlex
-import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +18,7 @@ from urllib.parse import unquote
 from shared.permissions.command import settle_path, simple_command
 from shared.permissions.deny_pattern import ShellLine
 from shared.permissions.unravel import plain_text
+from shared.permissions.visible import is_stable
 
 #: Tools that run a shell line, and the argument that carries it.
 SHELL_TOOLS: Mapping[str, str] = {"cli": "command", "cli_based_tool": "command", "run_command": "command"}
@@ -87,7 +87,7 @@ class Call:
     @cached_property
     def is_readable(self) -> bool:
         """Whether no value holds control, invisible or look-alike characters."""
-        return all(_is_honest(_text(value)) for value in self.args.values())
+        return all(is_stable(_text(value)) for value in self.args.values())
 
     @cached_property
     def fingerprint(self) -> str:
@@ -99,7 +99,7 @@ class Call:
         """Whether every value of an argument lies under one of the prefixes, however it is written."""
         values = list(_values(self.args.get(argument)))
         return bool(values) and all(
-            _is_honest(value) and any(self._lies_under(value, prefix) for prefix in prefixes) for value in values
+            is_stable(value) and any(self._lies_under(value, prefix) for prefix in prefixes) for value in values
         )
 
     def denied_prefix(self, argument: str, prefix: str) -> bool:
@@ -143,13 +143,6 @@ def _values(value: Any) -> Iterator[str]:
 
 def _is_path(text: str) -> bool:
     return "/" in text or "\\" in text or text.startswith(("~", ".."))
-
-
-def _is_honest(text: str) -> bool:
-    if text.isascii():
-        return "\x00" not in text and "\x1b" not in text
-    letters = all(char.isprintable() or char in "\n\t\r" for char in text)
-    return letters and unicodedata.normalize("NFKC", text) == text
 
 
 def _starts_at_border(path: str, prefix: str) -> bool:

@@ -31,14 +31,14 @@ class Channel(ABC):
     def ask(self, request: PermissionRequest, ended: CancelToken) -> Decision:
         """Get the answer to one request; stop when `ended` fires, because then it is no longer needed."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - most channels have nothing to close
         """Answer nothing any more."""
 
 
 _CHANNELS = {
     "console": "shared.permissions.console:ConsoleChannel",
     "file": "shared.permissions.folder:FileChannel",
-    "queue": "shared.permissions.queue:QueueChannel",
+    "queue": "shared.permissions.host_queue:QueueChannel",
     "webhook": "shared.permissions.webhook:WebhookChannel",
 }
 

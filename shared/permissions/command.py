@@ -11,24 +11,27 @@ import fnmatch
 import os
 import posixpath
 import re
-import unicodedata
 from dataclasses import dataclass
+
+from shared.permissions.visible import is_stable, mixes_scripts
 
 #: Stands for a blank inside a quoted word, so that a blank in a pattern only matches between words.
 INNER_BLANK = "\x1f"
 
 #: Programs that run what their arguments say: a pattern covers them only if it names them itself.
-RUNNERS = frozenset(
-    """. ash bash builtin busybox chroot command coproc csh dash doas env eval exec find fish flock ionice ksh nice
-    nohup parallel runuser script setsid sh source ssh stdbuf strace su sudo taskset tcsh time timeout trap
-    unshare watch xargs zsh""".split()
+_RUNNERS = (
+    ". ash bash builtin busybox chroot command coproc csh dash doas env eval exec find fish flock ionice ksh "
+    "nice nohup parallel runuser script setsid sh source ssh stdbuf strace su sudo taskset tcsh time timeout "
+    "trap unshare watch xargs zsh"
 )
+RUNNERS = frozenset(_RUNNERS.split())
 
-_RESERVED = frozenset("if then else elif fi case esac for select while until do done in function time coproc".split())
+_KEYWORDS = "if then else elif fi case esac for select while until do done in function time coproc"
+_RESERVED = frozenset(_KEYWORDS.split())
 _QUOTED = r"""'(?P<single>[^']*)'|"(?P<double>(?:[^"\\$`]|\\["\\]|\\(?=[^"\\$`]))*)\""""
 _LINE_TOKEN = re.compile(rf"(?P<blank>[ \t]+)|(?P<plain>[A-Za-z0-9_@%+=:,./^~*?\[\]-]+)|{_QUOTED}")
 _PATTERN_TOKEN = re.compile(rf"(?P<blank>[ \t]+)|(?P<plain>[^\s'\"\\$`;&|<>(){{}}#\x00-\x1f]+)|{_QUOTED}")
-_PROGRAM = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_.+/-]*(?=[ \t]|$)")
+_PROGRAM = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_.+/-]*(?=[ \t]|\Z)")
 _SUBSTITUTION = re.compile(r"`|\$[({\[]")
 _NOT_IN_CMD_EXE = re.compile(r"['%^!]")
 
@@ -115,18 +118,10 @@ def _unquoted(found: re.Match[str]) -> str:
 
 def _is_readable(text: str) -> bool:
     """Whether a person who reads the text sees what the shell sees."""
-    if text.isascii():
-        return all(char == "\t" or " " <= char <= "~" for char in text)
     if any(not (char == "\t" or " " <= char <= "~" or _is_honest(char)) for char in text):
         return False
-    return not any(_mixes_scripts(run) for run in re.findall(r"[^\W\d_]+", text))
+    return not any(mixes_scripts(run) for run in re.findall(r"[^\W\d_]+", text))
 
 
 def _is_honest(char: str) -> bool:
-    return char.isprintable() and char.isalnum() and unicodedata.normalize("NFKC", char) == char
-
-
-def _mixes_scripts(letters: str) -> bool:
-    """Whether letters that look Latin stand next to others that are, as a faked word has them."""
-    latin = [unicodedata.name(char, "").startswith("LATIN") for char in letters]
-    return any(latin) and not all(latin)
+    return char.isalnum() and is_stable(char)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-import unicodedata
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from shared.permissions.call import Call
+from shared.permissions.visible import is_stable, mixes_scripts, visible
 from shared.plugin import PermissionDisplayInfo
 from shared.tools import Tool
 
@@ -32,13 +33,6 @@ def describe(tool: Tool, args: Mapping[str, Any], call: Call) -> PermissionDispl
     return PermissionDisplayInfo(f"call {tool.name}", _json(args), "json")
 
 
-def visible(text: str) -> str:
-    """The text with every control, invisible and bidirectional character written out."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(char if char in "\n\t" or _is_plain(char) else _escaped(char) for char in text)
-
-
 def one_line(text: str, limit: int = 200) -> str:
     """The text as one visible line of limited length."""
     line = visible(text).replace("\n", "\\n").replace("\t", " ")
@@ -53,28 +47,7 @@ def first_line(text: str, limit: int = 120) -> str:
 
 def is_deceptive(text: str) -> bool:
     """Whether a text holds characters that look like something else than they are."""
-    if text.isascii():
-        return any(not char.isprintable() and char not in "\n\t" for char in text)
-    return visible(text) != text or unicodedata.normalize("NFKC", text) != text or _mixes(text)
-
-
-def _mixes(text: str) -> bool:
-    return any(
-        any(char.isascii() for char in word) and any(unicodedata.name(char, "")[:5] in _ALIKE for char in word)
-        for word in text.split()
-    )
-
-
-_ALIKE = ("CYRIL", "GREEK", "ARMEN", "CHERO")
-
-
-def _is_plain(char: str) -> bool:
-    return char == " " or (char.isprintable() and unicodedata.category(char) not in ("Cf", "Co", "Cn", "Cs"))
-
-
-def _escaped(char: str) -> str:
-    code = ord(char)
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+    return not is_stable(text) or any(mixes_scripts(word) for word in re.findall(r"[^\W\d_]+", text))
 
 
 def _json(value: Mapping[str, Any]) -> str:

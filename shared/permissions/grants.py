@@ -118,17 +118,18 @@ class Grants:
         lines += ["allow: everything"] if state.everything else []
         for word, keys, rules in (("allow", state.allowed, state.whitelist), ("deny", state.denied, state.blacklist)):
             lines += sorted(f"{word}: {_in_words(key)}" for key in keys)
-            lines += [f"{word}: tool '{name}'" for name in rules.tools]
-            lines += [f"{word}: pattern '{text}'" for text in rules.patterns]
+            lines += [f"{word}: {line}" for line in rules.listing()]
         return lines
 
 
 def _find(keys: frozenset[Key], call: Call, agent_id: str, *, by_name: bool) -> str | None:
     for agent in (None, agent_id):
-        if by_name and (key := (call.tool, None, agent)) in keys:
-            return _in_words(key)
-        if (key := (call.tool, call.fingerprint, agent)) in keys:
-            return _in_words(key)
+        wide: Key = (call.tool, None, agent)
+        exact: Key = (call.tool, call.fingerprint, agent)
+        if by_name and wide in keys:
+            return _in_words(wide)
+        if exact in keys:
+            return _in_words(exact)
     return None
 
 

@@ -92,7 +92,9 @@ class Policy:
     def _default(self, session: SessionRules, doubt: Match | None) -> Verdict:
         default = session.default or self.default
         if default == "allow" and doubt is not None:
-            return Verdict("ask", "blacklist", f"parts are unknown until it runs and may be blacklisted by {doubt.rule}")
+            return Verdict(
+                "ask", "blacklist", f"parts are unknown until it runs and may be blacklisted by {doubt.rule}"
+            )
         return Verdict(default, "default", f"the default policy is '{default}'")
 
 

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 
 from shared.errors import PolicyError, unknown_name
@@ -99,12 +99,14 @@ def _action(value: object, where: str) -> Action:
         raise PolicyError(f"{where}: expected one of {', '.join(ACTIONS)}, got {_kind(value)}")
     if value not in ACTIONS:
         raise PolicyError(f"{where}: {unknown_name('policy', value, ACTIONS)}")
-    return cast(Action, value)
+    return value
 
 
 def _check_version(value: object, where: str) -> None:
     if isinstance(value, bool) or str(value).split(".")[0] != "1":
-        raise PolicyError(f"{where}: expected '1.0', got {value!r}: this file is for another version of the policy format")
+        raise PolicyError(
+            f"{where}: expected '1.0', got {value!r}: this file is for another version of the policy format"
+        )
 
 
 def _object(value: object, where: str, keys: tuple[str, ...]) -> Mapping[str, Any]:
@@ -122,7 +124,9 @@ def _rules(value: object, where: str) -> Rules:
     data = _object(value, where, _RULE_KEYS)
     arguments = data.get("arguments", {})
     if not isinstance(arguments, Mapping):
-        raise PolicyError(f"{where}.arguments: expected an object {{tool: {{argument: [prefix]}}}}, got {_kind(arguments)}")
+        raise PolicyError(
+            f"{where}.arguments: expected an object {{tool: {{argument: [prefix]}}}}, got {_kind(arguments)}"
+        )
     return Rules(
         tools=_texts(data.get("tools", []), f"{where}.tools"),
         patterns=_texts(data.get("patterns", []), f"{where}.patterns"),

@@ -86,6 +86,13 @@ class Rules:
                     return Match(f"argument '{name}' of '{call.tool}' with prefix '{prefix}'")
         return doubt
 
+    def listing(self) -> list[str]:
+        """All rules in words."""
+        lines = [f"tool '{name}'" for name in self.tools] + [f"pattern '{text}'" for text in self.patterns]
+        for tool, named in self.arguments.items():
+            lines += [f"{tool}.{name} starting with {', '.join(map(repr, texts))}" for name, texts in named.items()]
+        return lines
+
     @staticmethod
     def _pattern_allows(command: CommandPattern, signature: re.Pattern[str], call: Call) -> bool:
         if call.command is not None:

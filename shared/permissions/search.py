@@ -22,7 +22,8 @@ def find_policy(workspace: Path, *, trust_workspace: bool = False) -> Policy:
     project = next(_existing(workspace / name for name in PROJECT_FILES), None)
     mine = next(_existing(iter(user)), None)
     if project is None or any(_same(project, path) for path in user):
-        return load_policy(project or mine) if project or mine else Policy(default="ask")
+        found = project or mine
+        return load_policy(found) if found else Policy(default="ask")
     if trust_workspace:
         return load_policy(project)
     return narrowed(load_policy(mine) if mine else Policy(default="ask"), load_policy(project))

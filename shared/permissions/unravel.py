@@ -17,8 +17,8 @@ from shared.permissions.command import RUNNERS
 #: Stands in a word for text that only the running shell knows.
 UNKNOWN = "\x00"
 
-SHELLS = frozenset(". ash bash csh dash eval fish ksh sh source tcsh zsh".split())
-_LEADERS = frozenset("if then else elif while until do time ! { in coproc".split())
+SHELLS = frozenset({".", "ash", "bash", "csh", "dash", "eval", "fish", "ksh", "sh", "source", "tcsh", "zsh"})
+_LEADERS = frozenset({"if", "then", "else", "elif", "while", "until", "do", "time", "!", "{", "in", "coproc"})
 _MAX_DEPTH = 6
 _MAX_COMMANDS = 400
 _MAX_CHARS = 40_000

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 
 NAME = wire.NAME
 DEFAULT_URL = "https://api.anthropic.com"
+NO_KEY = "anthropic: no API key: set ANTHROPIC_API_KEY (or ANTHROPIC_AUTH_TOKEN), or pass api_key"
 EXTRA = ("cache_ttl", "headers")
 CACHE_MARKS = {"5m": b'{"type":"ephemeral"}', "1h": b'{"type":"ephemeral","ttl":"1h"}', "off": b""}
+MOST_MODELS: Any = {"params": {"limit": 1000}}  # all in one page
 _END: Final = object()
-TAIL_SECONDS = 2.0  # how long to wait for the connection to become free after the closing event
+TAIL_SECONDS = 1.0  # how long to wait for the connection to become free after the closing event
 
 TRAITS = Traits(
     accepts_temperature=False,
@@ -78,10 +80,14 @@ class AnthropicProvider:
 
     def list_models(self, prefix: str = "") -> list[str]:
         """Names of the models on offer, newest first."""
-        found: list[str] = []
-        with self._translated(CancelToken(), Reply(_ignore, {}), ""):
-            found.extend(model.id for model in self._sdk.models.list(limit=1000) if model.id.startswith(prefix))
-        return found
+        reply = Reply(_ignore, {})
+        page: Any = None
+        with self._translated(CancelToken(), reply, ""):
+            page = _read(lambda: self._sdk.get("/v1/models", cast_to=object, options=MOST_MODELS), reply)
+        try:
+            return [model["id"] for model in page["data"] if model["id"].startswith(prefix)]
+        except (AttributeError, KeyError, TypeError) as error:
+            raise reply.incomplete("it is not a list of models; check the base URL") from error
 
     def close(self) -> None:
         """Let go of the connections, which stay open while another instance uses them."""
@@ -97,12 +103,14 @@ class AnthropicProvider:
         from anthropic import Stream
 
         stream = self._sdk.post("/v1/messages", content=body, cast_to=object, stream=True, stream_cls=Stream[object])
+        reply.begun = True
         with stream:
             events = iter(stream)
             while (event := _read(lambda: next(events, _END), reply)) is not _END:
                 cancel.raise_if_cancelled()
-                reply.event(event)
-                if reply.done:  # what is left only frees the connection
+                if not reply.done:
+                    reply.event(event)
+                if reply.done:  # the rest is read only to free the connection
                     scope.patience = TAIL_SECONDS
 
     @contextmanager
@@ -140,7 +148,9 @@ def _read(step: Callable[[], Any], reply: Reply) -> Any:
     """Take the next thing the SDK has read; the SDK lets errors of its JSON parser through."""
     try:
         return step()
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
+        if reply.done:
+            return _END
         raise reply.incomplete(f"it is not JSON ({transport.one_line(error)})") from error
 
 
@@ -193,10 +203,8 @@ def _sdk_client(
             http_client=lease.client,
         )
     except anthropic.AnthropicError as error:
-        raise AuthFailed(f"anthropic: no usable credentials: {transport.one_line(error)}", provider=NAME) from error
+        raise AuthFailed(f"{NO_KEY} ({transport.one_line(error)})", provider=NAME) from error
     # Without a key the SDK looks for a profile or workload identity; it is silent when there is none either.
     if key is None and token is None and client.credentials is None:
-        raise AuthFailed(
-            "anthropic: no API key: set ANTHROPIC_API_KEY (or ANTHROPIC_AUTH_TOKEN), or pass api_key", provider=NAME
-        )
+        raise AuthFailed(NO_KEY, provider=NAME)
     return client

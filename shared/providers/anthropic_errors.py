@@ -72,7 +72,7 @@ def _choose(
         return ContextOverflow, f"the prompt is too long for '{model}' ({said})"
     if code in (401, 403):
         return AuthFailed, f"the credentials were refused ({said}); check ANTHROPIC_API_KEY or the provider's api_key"
-    if code == 404 and kind is not None:
+    if code == 404 and kind is not None and model:
         return ModelNotFound, f"no model '{model}' ({said}); choose one of those that list_models() names"
     if code < 400 or code == 404:
         return ConnectionFailed, f"{url} answered {said}, which is not this API; check the base URL"

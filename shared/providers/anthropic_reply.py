@@ -40,7 +40,8 @@ class Reply:
         self._head: Mapping[str, Any] = {}
         self._stop_reason: str | None = None
         self._stop_details: Mapping[str, Any] = {}
-        self.done = False
+        self.begun = False  # the service has accepted the request
+        self.done = False  # the closing event has come
 
     @property
     def usage(self) -> TokenUsage | None:
@@ -51,11 +52,6 @@ class Reply:
         write = self._counts.get("cache_creation_input_tokens", 0)
         prompt = self._counts.get("input_tokens", 0) + read + write
         return TokenUsage.of(prompt, self._counts.get("output_tokens", 0), cache_read=read, cache_write=write)
-
-    @property
-    def begun(self) -> bool:
-        """Whether anything of the answer has arrived."""
-        return bool(self._head)
 
     def event(self, event: Any) -> None:
         """Take one event of a stream; kinds that are not known are passed over."""
@@ -175,7 +171,7 @@ class Reply:
             if not isinstance(arguments, dict):
                 raise TypeError("arguments are an object")
             return Part(function_call=FunctionCall(_string(block.start["id"]), self._names.get(name, name), arguments))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise self.incomplete(f"a tool call in it cannot be read ({type(error).__name__}: {error})") from error
 
     def _refusal(self) -> str:
@@ -196,5 +192,5 @@ def _string(value: Any) -> str:
 def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:  # no JSON: the caller sees None and the text
+    except (ValueError, RecursionError):  # no JSON: the caller sees None and the text
         return None

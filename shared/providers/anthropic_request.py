@@ -19,7 +19,17 @@ IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 DEFAULT_MAX_TOKENS = 32_000
 
 # Models from before adaptive thinking: they take a budget of tokens instead of an effort.
-BUDGET_MODELS = ("claude-3-7", "claude-opus-4-5", "claude-sonnet-4-5", "claude-haiku-4-5", "claude-opus-4-1")
+BUDGET_MODELS = (
+    "claude-3-7",
+    "claude-haiku-4",
+    "claude-opus-4-0",
+    "claude-opus-4-1",
+    "claude-opus-4-2025",
+    "claude-opus-4-5",
+    "claude-sonnet-4-0",
+    "claude-sonnet-4-2025",
+    "claude-sonnet-4-5",
+)
 BUDGETS = {"low": 2_048, "medium": 8_192, "high": 20_000}
 LEAST_BUDGET = 1_024
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from shared.config import env
+from shared import config as settings
 from shared.errors import AuthFailed, ConfigError, unknown_name
 from shared.providers.base import ProviderConfig
 from shared.providers.google_messages import NAME
@@ -53,9 +53,9 @@ def resolve(config: ProviderConfig) -> Access:
     for name in config.extra:
         if name not in _EXTRAS:
             raise ConfigError(f"{NAME}: {unknown_name('setting in extra', name, _EXTRAS)}")
-    project = config.project or env("GOOGLE_CLOUD_PROJECT", "PROJECT_ID")
-    env_key = env("GOOGLE_API_KEY", "GEMINI_API_KEY")
-    vertex = config.use_vertex_ai if config.use_vertex_ai is not None else _switch()
+    project = config.project or settings.google_project()
+    env_key = settings.google_api_key()
+    vertex = config.use_vertex_ai if config.use_vertex_ai is not None else settings.google_use_vertex()
     if vertex is None:
         given = config.api_key or (None if config.project else env_key)
         vertex = given is None and project is not None
@@ -71,13 +71,13 @@ def resolve(config: ProviderConfig) -> Access:
     return Access(
         vertex=False,
         api_key=key,
-        base_url=_base_url(config, "GOOGLE_GEMINI_BASE_URL"),
+        base_url=_base_url(config, vertex=False),
         api_version=config.extra.get("api_version"),
     )
 
 
 def _vertex(config: ProviderConfig, project: str | None, env_key: str | None) -> Access:
-    base_url = _base_url(config, "GOOGLE_VERTEX_BASE_URL")
+    base_url = _base_url(config, vertex=True)
     version = config.extra.get("api_version")
     key = config.api_key or (None if project else env_key)
     if key is not None:  # "express mode": Vertex with a key instead of a project
@@ -97,7 +97,7 @@ def _vertex(config: ProviderConfig, project: str | None, env_key: str | None) ->
     return Access(
         vertex=True,
         project=project,
-        location=config.location or env("GOOGLE_CLOUD_LOCATION", "LOCATION") or "global",
+        location=config.location or settings.google_location() or "global",
         base_url=base_url,
         credentials_path=config.credentials_path,
         credentials=config.extra.get("credentials"),
@@ -105,16 +105,11 @@ def _vertex(config: ProviderConfig, project: str | None, env_key: str | None) ->
     )
 
 
-def _switch() -> bool | None:
-    value = env("GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_GENAI_USE_VERTEXAI")
-    return value.lower() in ("true", "1") if value is not None else None
-
-
-def _base_url(config: ProviderConfig, variable: str) -> str | None:
+def _base_url(config: ProviderConfig, *, vertex: bool) -> str | None:
     if config.base_url is not None:
         return check_base_url(config.base_url, source="base_url")
-    value = env(variable)
-    return check_base_url(value, source=variable) if value is not None else None
+    value = settings.google_base_url(vertex=vertex)
+    return check_base_url(value, source="the base URL in the environment") if value is not None else None
 
 
 def load_credentials(access: Access) -> Any:

@@ -24,7 +24,7 @@ from shared.providers import transport
 from shared.providers.base import ModelRequest, OnChunk, ProviderConfig, Traits
 from shared.providers.google_access import Access, load_credentials, resolve
 from shared.providers.google_errors import from_api_error
-from shared.providers.google_messages import NAME, base_name, body, with_continuation
+from shared.providers.google_messages import NAME, base_name, body, tools, with_continuation
 from shared.providers.google_reply import ReplyBuilder
 from shared.types import ProviderResponse
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     Chunks = Generator[sdk.GenerateContentResponse, None, None]
 
+TAIL_SECONDS = 2.0  # how long to wait for the connection to become free once the answer is whole
 _MILLION = 1_048_576
 _WINDOWS = (
     ("gemini-", _MILLION),
@@ -70,16 +71,16 @@ class GoogleGenAIProvider:
         _check_model(request.model)
         connection = self._connect()
         wire = body(request)
-        builder = ReplyBuilder(on_chunk)
-        with transport.cancellable(cancel):
-            self._collect(connection, request, wire, builder, cancel)
+        builder = ReplyBuilder(on_chunk, names=tools(request.tools).names)
+        with transport.cancellable(cancel) as scope:
+            self._collect(connection, request, wire, builder, cancel, scope)
             # Very long answers come in several requests. The SDK could do this by itself, but it would
             # also reconnect by itself after a failure, past the governor and the cancel token.
             seen: set[bytes] = set()
             while builder.resumable and builder.continuation not in seen:
                 token = builder.resume()
                 seen.add(token)
-                self._collect(connection, request, with_continuation(wire, token), builder, cancel)
+                self._collect(connection, request, with_continuation(wire, token), builder, cancel, scope)
         return builder.build(structured=request.settings.response_schema is not None)
 
     def _collect(
@@ -89,12 +90,16 @@ class GoogleGenAIProvider:
         wire: dict[str, Any],
         builder: ReplyBuilder,
         cancel: CancelToken,
+        scope: transport.Scope,
     ) -> None:
         # Only the SDK's part runs inside `_mapped`: an error of the host's own on_chunk passes unchanged.
         with contextlib.closing(self._mapped(connection, request, wire, builder, cancel)) as chunks:
             for chunk in chunks:
                 builder.add(chunk)
                 cancel.raise_if_cancelled()
+                if builder.ended:  # what is left only frees the connection
+                    scope.patience = TAIL_SECONDS
+        scope.patience = None
 
     def _mapped(
         self,
@@ -142,6 +147,12 @@ class GoogleGenAIProvider:
                 f"{NAME}: no usable Google Cloud credentials ({transport.one_line(error)}); "
                 "run 'gcloud auth application-default login' or set GOOGLE_APPLICATION_CREDENTIALS",
                 provider=NAME,
+            )
+        response = getattr(_last, "response", None)
+        if response is not None and response.status_code != 200:  # an error page that is not even text
+            details = {"message": f"{response.status_code} {response.reason_phrase}"}
+            return from_api_error(
+                response.status_code, details, response.headers, model=model, url=self._access.url, usage=usage
             )
         kind = IncompleteStream if streaming else ServerFailed
         return kind(

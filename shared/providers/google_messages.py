@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from shared.providers.base import ModelRequest, ModelSettings, ToolSet
+from shared.providers.wire_json import plain, wire_name
 from shared.types import Attachment, FunctionCall, Message, Part, Role, Signature, ToolResult
 
 NAME = "google_genai"
@@ -34,6 +35,14 @@ _EFFORTS: tuple[tuple[str, Wire | None], ...] = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The wire form of a tool set, and how to get from names on the wire back to ours."""
+
+    declarations: list[Wire]
+    names: dict[str, str]
+
+
 def base_name(model: str) -> str:
     """The model's own name, without `models/` or a publisher's path."""
     return model.rsplit("/", 1)[-1]
@@ -50,7 +59,7 @@ def body(request: ModelRequest) -> Wire:
     modern = is_modern(request.model)
     found: Wire = {}
     if request.system:
-        found["systemInstruction"] = {"parts": [{"text": request.system}]}
+        found["systemInstruction"] = {"parts": [{"text": plain(request.system)}]}
     config = _generation_config(request.settings, request.model)
     with_tools = bool(request.tools.schemas)
     if with_tools and not modern and "responseJsonSchema" in config:
@@ -59,7 +68,7 @@ def body(request: ModelRequest) -> Wire:
         if with_tools:
             del config["responseJsonSchema"], config["responseMimeType"]
     if with_tools:
-        found["tools"] = tools(request.tools)
+        found["tools"] = tools(request.tools).declarations
         if request.tool_choice == "none":
             found["toolConfig"] = {"functionCallingConfig": {"mode": "NONE"}}
     if config:
@@ -87,15 +96,21 @@ def contents(messages: Sequence[Message], *, modern: bool) -> list[Wire]:
     return found
 
 
-def tools(toolset: ToolSet) -> list[Wire]:
-    """The declarations of a tool set, made once."""
-    found: list[Wire] | None = toolset.memo.get(NAME)
+def tools(toolset: ToolSet) -> Tools:
+    """The wire form of a tool set, made once."""
+    found = toolset.memo.get(NAME)
     if found is None:
-        declarations = [
-            {"name": tool.name, "description": tool.description, "parametersJsonSchema": dict(tool.parameters)}
-            for tool in toolset.schemas
+        entries = [
+            {
+                "name": wire_name(schema.name),
+                "description": schema.description,
+                "parametersJsonSchema": dict(schema.parameters),
+            }
+            for schema in toolset.schemas
         ]
-        found = toolset.memo[NAME] = [{"functionDeclarations": declarations}]
+        names = {wire_name(schema.name): schema.name for schema in toolset.schemas}
+        found = toolset.memo[NAME] = Tools([{"functionDeclarations": plain(entries)}], names)
+    assert isinstance(found, Tools)
     return found
 
 
@@ -123,7 +138,7 @@ def _content(message: Message, modern: bool) -> Wire:
     calls = [part for part in parts if "functionCall" in part]
     if modern and calls and not any("thoughtSignature" in call for call in calls):
         calls[0]["thoughtSignature"] = PLACEHOLDER  # of parallel calls only the first bears one
-    return {"role": "model" if message.role is Role.MODEL else "user", "parts": parts}
+    return {"role": "model" if message.role is Role.MODEL else "user", "parts": plain(parts)}
 
 
 def _part(part: Part, modern: bool) -> list[Wire]:
@@ -148,7 +163,7 @@ def _signed(signature: Signature | None) -> Wire:
 
 
 def _call(call: FunctionCall) -> Wire:
-    return {"name": call.name, "args": dict(call.args), **_id(call.id)}
+    return {"name": wire_name(call.name), "args": dict(call.args), **_id(call.id)}
 
 
 def _id(call_id: str) -> Wire:
@@ -156,12 +171,9 @@ def _id(call_id: str) -> Wire:
 
 
 def _response(result: ToolResult, modern: bool) -> list[Wire]:
-    value = result.result
-    if not isinstance(value, str):
-        value = json.loads(result.text, parse_constant=str)  # through text, so that anything a tool gives is JSON
     response: Wire = {
-        "name": result.name,
-        "response": {"error" if result.is_error else "output": value},
+        "name": wire_name(result.name),
+        "response": {"error" if result.is_error else "output": result.result},
         **_id(result.call_id),
     }
     media = [_inline(attachment) for attachment in result.attachments or ()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from shared.errors import BadRequest, IncompleteStream, ProviderError, Refused, ServerFailed
@@ -47,8 +48,9 @@ _FAILURES: dict[str, tuple[type[ProviderError], str]] = {
 class ReplyBuilder:
     """Collects the chunks of one answer, which may come over several requests."""
 
-    def __init__(self, on_chunk: OnChunk) -> None:
+    def __init__(self, on_chunk: OnChunk, *, names: Mapping[str, str]) -> None:
         self._on_chunk = on_chunk
+        self._names = names
         self._parts: list[Part] = []
         self._run: list[str] = []  # text or thought deltas that make one part
         self._run_is_thought = False
@@ -140,7 +142,8 @@ class ReplyBuilder:
         if not call_id or call_id in self._ids:
             call_id = f"{MINTED}{uuid.uuid4().hex[:20]}"
         self._ids.add(call_id)
-        return FunctionCall(call_id, call.name or "", dict(call.args or {}))
+        name = call.name or ""
+        return FunctionCall(call_id, self._names.get(name, name), dict(call.args or {}))
 
     def build(self, *, structured: bool) -> ProviderResponse:
         """The whole answer; raises if there is none."""

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from shared.cancel import CancelToken
-from shared.config import env
+from shared.config import openai_api_key, openai_base_url
 from shared.errors import (
     AuthFailed,
     CancelledException,
@@ -74,7 +74,7 @@ class OpenAICompatibleProvider:
         host = urlsplit(self._url).hostname or ""
         self._official = host == "openai.com" or host.endswith(".openai.com")
         self._stream_usage, self._extra_body, self._headers = _extra(config)
-        self._key = config.api_key or env("OPENAI_API_KEY") or (None if self._official else NO_KEY)
+        self._key = config.api_key or openai_api_key() or (None if self._official else NO_KEY)
         if self._key is None:
             raise AuthFailed(
                 f"{NAME}: no API key; set OPENAI_API_KEY (or ProviderConfig.api_key), or for a server of your own "
@@ -221,7 +221,7 @@ def _sdk_client(
 def _base_url(config: ProviderConfig) -> str:
     if config.base_url is not None:
         return transport.check_base_url(config.base_url, source="base_url")
-    return transport.check_base_url(env("OPENAI_BASE_URL") or DEFAULT_URL, source="OPENAI_BASE_URL")
+    return transport.check_base_url(openai_base_url() or DEFAULT_URL, source="OPENAI_BASE_URL")
 
 
 def _extra(config: ProviderConfig) -> tuple[bool, Mapping[str, Any] | None, Mapping[str, str]]:

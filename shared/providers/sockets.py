@@ -221,15 +221,6 @@ class Backend(httpcore2.NetworkBackend):
                     failure = error
             raise failure
 
-    def connect_unix_socket(
-        self, path: str, timeout: float | None = None, socket_options: SocketOptions | None = None
-    ) -> httpcore2.NetworkStream:
-        """A connection to a socket in the file system."""
-        with _translated(httpcore2.ConnectTimeout, httpcore2.ConnectError):
-            address: Address = (socket.AF_UNIX, socket.SOCK_STREAM, 0, path)
-            deadline = None if timeout is None else time.monotonic() + timeout
-            return Stream(_connect(address, deadline, None, socket_options or ()))
-
 
 def _resolve(host: str, port: int, timeout: float | None) -> list[Address]:
     with contextlib.suppress(socket.gaierror):
@@ -257,9 +248,8 @@ def _connect(
     try:
         for option in options:
             sock.setsockopt(*option)
-        if family != socket.AF_UNIX:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if local_address is not None:
             sock.bind((local_address, 0))
         sock.settimeout(_remaining(deadline))

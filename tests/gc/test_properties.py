@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -45,8 +47,7 @@ def contains_in_order(found: list[Message], wanted: list[Message]) -> bool:
 
 def touching_models(messages: list[Message]) -> set[tuple[int, int]]:
     """Pairs of model messages side by side, by identity: some providers refuse such pairs."""
-    pairs = zip(messages, messages[1:], strict=False)
-    return {(id(a), id(b)) for a, b in pairs if a.role is Role.MODEL and b.role is Role.MODEL}
+    return {(id(a), id(b)) for a, b in pairwise(messages) if a.role is Role.MODEL and b.role is Role.MODEL}
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -109,7 +110,8 @@ def test_what_stays_over_the_threshold_could_not_be_smaller(
         for part in history.messages[index].parts
         if part.function_response is not None and part.size > 270
     ]
-    assert not spare
+    # A gap between model messages costs a few tokens: what weighs no more than that may stay.
+    assert layout.tokens(spare) <= 10 * len(layout.fixed)
     assert not bulky
 
 

@@ -59,6 +59,11 @@ class Journal:
                     return change
         return None
 
+    def agents(self) -> set[str]:
+        """The agents that have changes to take back."""
+        with self._lock:
+            return {change.agent_id for change in self._changes}
+
     def forget(self, change: Change) -> None:
         """Drop a change that was taken back."""
         with self._lock:

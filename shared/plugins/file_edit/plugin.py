@@ -198,13 +198,20 @@ class FileEditPlugin(WorkspacePlugin):
         workspace = self.workspace(context)
         try:
             if tool_name == "undo_edit":
-                change = self._latest(workspace, context.agent_id if context else "main", arguments.get("path"))
-                current = self._content(workspace, change.location)
-                return change_display(change.location.shown, current, change.before)
+                return self._undo_display(workspace, context, arguments.get("path"))
             location = workspace.locate(str(arguments.get("path", "")))
             return change_display(location.shown, *self._planned(workspace, location, tool_name, arguments))
         except ToolError as error:
             return PermissionDisplayInfo(f"{tool_name} will fail", visible(str(error)))
+
+    def _undo_display(
+        self, workspace: Workspace, context: ToolContext | None, path: str | None
+    ) -> PermissionDisplayInfo:
+        agents = {context.agent_id} if context else self._journal.agents() or {"main"}
+        if len(agents) > 1:  # a diff of another agent's change would be worse than none
+            return PermissionDisplayInfo("Undo the calling agent's latest change", path or "any file")
+        change = self._latest(workspace, agents.pop(), path)
+        return change_display(change.location.shown, self._content(workspace, change.location), change.before)
 
     @property
     def _ignored(self) -> tuple[str, ...]:

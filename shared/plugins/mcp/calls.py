@@ -17,20 +17,19 @@ from shared.tools import ToolContext
 MAX_PROGRESS = 1000  # unread progress texts; a server that floods loses some
 
 
-def call_tool(
-    connection: Connection, tool: str, args: Mapping[str, Any], context: ToolContext, *, seconds: float
-) -> ToolOutput:
+def call_tool(connection: Connection, tool: str, args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
     """Call a server's tool and wait for it; progress is shown from the calling thread, in order."""
     context.cancel.raise_if_cancelled()
     if on_loop_thread():
         raise ToolError(f"tool '{tool}' blocks: call it from a thread, not from a coroutine")
+    seconds = connection.call_seconds
     inbox: SimpleQueue[str | None] = SimpleQueue()
 
     def progress(text: str) -> None:
         if inbox.qsize() < MAX_PROGRESS:
             inbox.put(text)
 
-    future = connection.call(tool, args, timeout=seconds, progress=progress)
+    future = connection.call(tool, args, progress)
     future.add_done_callback(lambda _: inbox.put(None))
     forget = context.cancel.on_cancel(future.cancel)
     try:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0  # between attempts, so that a crashing program is not respawned in a tight loop
+LOST = "the connection was lost; the next call connects again"
 GOODBYE_SECONDS = 3.0
 STOP_SECONDS = 10.0
 Progress = Callable[[str], None]
@@ -36,14 +37,17 @@ class Connection:
     entered and left in one task. `_opening` is what callers wait for while it connects.
     """
 
-    def __init__(self, spec: ServerSpec, *, connect_seconds: float, on_tools: Callable[[], None]) -> None:
+    def __init__(
+        self, spec: ServerSpec, *, connect_seconds: float, call_seconds: float, on_tools: Callable[[], None]
+    ) -> None:
         self.spec = spec
         self.stderr = StderrTail()
         self.settled = threading.Event()  # the first attempt is over, well or badly
-        self.state: State = "connecting"
-        self.error = ""
+        self._state: State = "connecting"
+        self._error = ""
         self.tools: tuple[RemoteTool, ...] = ()  # kept while the server is away: calling one brings it back
-        self._connect_seconds = connect_seconds
+        self.connect_seconds = connect_seconds
+        self.call_seconds = call_seconds
         self._on_tools = on_tools
         self._loop = loop_thread()
         self._owner: asyncio.Task[None] | None = None
@@ -55,18 +59,33 @@ class Connection:
         self._failures = 0
         self._retry_at = 0.0
 
+    @property
+    def state(self) -> State:
+        """Where the connection stands now."""
+        return "failed" if self._broken else self._state
+
+    @property
+    def error(self) -> str:
+        """Why it failed."""
+        return LOST if self._broken else self._error
+
+    @property
+    def _broken(self) -> bool:
+        """Whether the session has ended and its owner has yet to clear up."""
+        return self._link is not None and self._link.ended
+
     def start(self) -> None:
         """Begin to connect; returns at once."""
         self._loop.call_soon_threadsafe(self._start_owner)
 
     def refuse(self, error: str) -> None:
         """Give up before the first attempt."""
-        self.state, self.error = "failed", error
+        self._state, self._error = "failed", error
         self.settled.set()
 
-    def call(self, tool: str, args: Mapping[str, Any], *, timeout: float, progress: Progress) -> Future[CallToolResult]:
+    def call(self, tool: str, args: Mapping[str, Any], progress: Progress) -> Future[CallToolResult]:
         """Call a tool, connecting first if need be; cancelling the future cancels the call at the server."""
-        return asyncio.run_coroutine_threadsafe(self._call(tool, args, timeout, progress), self._loop)
+        return asyncio.run_coroutine_threadsafe(self._call(tool, args, progress), self._loop)
 
     def reconnect(self) -> Future[None]:
         """Drop the session, if any, and open a new one without a pause."""
@@ -77,13 +96,13 @@ class Connection:
         self._closed = True
         return asyncio.run_coroutine_threadsafe(self._stop(), self._loop)
 
-    async def _call(self, tool: str, args: Mapping[str, Any], timeout: float, progress: Progress) -> CallToolResult:
+    async def _call(self, tool: str, args: Mapping[str, Any], progress: Progress) -> CallToolResult:
         from shared.plugins.mcp.failures import call_error
 
         for last_try in (False, True):
             link = await self._live_link()
             try:
-                answer = await link.call(tool, args, timeout=timeout, show=progress)
+                answer = await link.call(tool, args, timeout=self.call_seconds, show=progress)
             except Exception as error:
                 if last_try or not link.session_lost:
                     raise call_error(error, link.spec, tool) from error
@@ -96,7 +115,7 @@ class Connection:
     async def _live_link(self) -> Link:
         """The open session; opens one, or joins the attempt that is under way."""
         while not self._closed:
-            if self._link is not None and not self._link.ended:
+            if self._link is not None and not self._broken:
                 return self._link
             self._start_owner()
             if self._opening is not None:
@@ -130,7 +149,7 @@ class Connection:
 
     def _start_owner(self) -> None:
         if self._owner is None and not self._closed:
-            self.state = "connecting"
+            self._state = "connecting"
             self._opening = self._loop.create_future()
             self._owner = self._loop.create_task(self._own(self._opening), name=f"mcp-{self.spec.name}")
 
@@ -138,19 +157,19 @@ class Connection:
         """Open a session, keep it, close it. Never cancelled from outside but through its scope."""
         from shared.plugins.mcp import sdk
 
-        error = "the connection was lost; the next call reconnects"
+        error = LOST
         try:
             with sdk.CancelScope() as self._scope:
                 if self._stopping:
                     self._scope.cancel()
                 await asyncio.sleep(max(0.0, self._retry_at - self._loop.time()))
-                self._scope.deadline = self._loop.time() + self._connect_seconds
-                async with sdk.open_link(self.spec, self.stderr, request_seconds=self._connect_seconds) as link:
+                self._scope.deadline = self._loop.time() + self.connect_seconds
+                async with sdk.open_link(self.spec, self.stderr, request_seconds=self.connect_seconds) as link:
                     self._set_tools(await link.fetch_tools())
                     self._scope.deadline = math.inf
                     await self._keep(link, opening)
             if not opening.done():
-                error = f"it did not answer within {self._connect_seconds:g} s; the next call tries again"
+                error = f"it did not answer within {self.connect_seconds:g} s; the next call tries again"
         except Exception as problem:  # whatever a server can do wrong ends here, as text in the status
             error = str(problem)
         finally:
@@ -159,7 +178,7 @@ class Connection:
     async def _keep(self, link: Link, opening: asyncio.Future[Link | None]) -> None:
         """Offer the session to callers and follow changes of its tools, until it is over."""
         self._link, self._opening = link, None
-        self.state, self.error = "connected", ""
+        self._state, self._error = "connected", ""
         opening.set_result(link)
         self.settled.set()
         try:
@@ -169,14 +188,14 @@ class Connection:
                 except Exception as error:  # a bad listing costs the listing, not the session
                     log.debug("mcp server %s: its tools could not be listed again: %s", self.spec.name, error)
         finally:
-            link.ended = True
+            self._state, self._error = "failed", LOST
             self._link = None
 
     def _gone(self, error: str, opening: asyncio.Future[Link | None]) -> None:
         self._owner = self._opening = self._scope = None
         words = self.stderr.last
-        self.error = f"{error} (its last words: {words})" if words else error
-        self.state = "failed"
+        self._error = f"{error} (its last words: {words})" if words else error
+        self._state = "failed"
         if not self._stopping:
             pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._failures, 10))
             self._failures += 1

@@ -10,27 +10,33 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from shared.errors import ConfigError, MissingDependency, ToolError, unknown_name
 from shared.executors.threads import workers
-from shared.plugin import CommandCompletion, CommandParameter, Executor, Plugin, UserCommand
+from shared.plugin import CommandCompletion, CommandParameter, Executor, UserCommand
+from shared.plugins._base import ConfiguredPlugin
+from shared.plugins._visible import visible
 from shared.plugins.mcp.binding import Binding, bind
 from shared.plugins.mcp.calls import call_tool
 from shared.plugins.mcp.config import Disabled, Entry, Refused, read_servers
 from shared.plugins.mcp.connection import STOP_SECONDS, Connection, on_loop_thread
 from shared.plugins.mcp.names import server_prefixes
-from shared.plugins.mcp.settings import Settings
+from shared.plugins.mcp.settings import DEFAULTS, SCHEMA, Settings
 from shared.plugins.mcp.spec import ServerSpec
 from shared.plugins.mcp.status import ServerStatus
 from shared.tools import Tool
 
+if TYPE_CHECKING:
+    from shared.runtime import JaatoRuntime
+
 log = logging.getLogger(__name__)
 
+INSTALL = "pip install 'jaato-subagent[mcp]'"
 ACTIONS = {"status": "all servers and their state", "list": "all tools by server", "reconnect": "connect NAME again"}
 
 
-class McpPlugin(Plugin):
+class McpPlugin(ConfiguredPlugin):
     """Tools of MCP servers, named `server__tool`.
 
     Servers come from the settings, the workspace's `.mcp.json` and the user's `mcp.json`. They are
@@ -39,12 +45,14 @@ class McpPlugin(Plugin):
     """
 
     name = "mcp"
-    config_keys: ClassVar[Mapping[str, Any]] = Settings.defaults()
+    config_keys: ClassVar[Mapping[str, Any]] = DEFAULTS
+    config_schema: ClassVar[Mapping[str, Any]] = SCHEMA
 
     def __init__(self) -> None:
         super().__init__()
         self.on_tools_changed: list[Callable[[], None]] = []
-        self._settings = Settings()
+        self._settings: Settings | None = None  # None until initialised
+        self._workspace: Path | None = None  # the runtime's, once attached
         self._entries: dict[str, Entry] = {}
         self._connections: dict[str, Connection] = {}
         self._prefixes: dict[str, str] = {}
@@ -53,28 +61,19 @@ class McpPlugin(Plugin):
 
     def initialize(self, config: dict[str, Any] | None = None) -> None:
         """Read which servers there are and begin to connect; returns without waiting for any of them."""
+        before = self.config
         super().initialize(config)
-        settings = Settings.checked(self.config)
-        entries = read_servers(
-            workspace=Path(settings.workspace or Path.cwd()),
-            config_path=settings.config_path,
-            inline=settings.servers,
-            disabled=settings.disabled,
-            trust_project=settings.trust_project,
-        )
-        specs = [entry for entry in entries.values() if isinstance(entry, ServerSpec)]
-        if specs and importlib.util.find_spec("mcp") is None:
-            raise MissingDependency(
-                f"mcp servers are configured ({', '.join(spec.name for spec in specs)}) "
-                "and the package 'mcp' is not installed: run  pip install 'jaato-subagent[mcp]'"
-            )
-        self.shutdown()
-        self._settings, self._entries = settings, entries
-        self._prefixes = server_prefixes(entries)
-        self._patience = _Patience(settings.wait_seconds)
-        self._report_refused()
-        if specs:
-            self._connect(specs)
+        try:
+            self._begin(Settings.of(self.config))
+        except ConfigError:
+            self.config = before
+            raise
+
+    def attach(self, runtime: JaatoRuntime) -> None:
+        """Learn the runtime's workspace; if it is not the one servers were read for, read them again."""
+        before, self._workspace = self._workspace or Path.cwd(), runtime.workspace
+        if before != self._workspace and self._settings is not None and self._settings.workspace is None:
+            self._begin(self._settings)
 
     def shutdown(self) -> None:
         """Close all sessions and end all server programs."""
@@ -101,9 +100,8 @@ class McpPlugin(Plugin):
         connection = self._connections.get(name)
         if connection is None:
             raise ConfigError(unknown_name("mcp server", name, self._connections))
-        future = connection.reconnect()
         try:
-            future.result(self._settings.connect_timeout_seconds + STOP_SECONDS)
+            connection.reconnect().result(connection.connect_seconds + STOP_SECONDS)
         except (ToolError, TimeoutError) as error:
             log.debug("mcp server %s: %s", name, error)  # the status says the same
         return self._status(name, connection.spec, connection)
@@ -145,18 +143,40 @@ class McpPlugin(Plugin):
             case _:
                 return unknown_name("action", action, ACTIONS)
 
-    def _connect(self, specs: list[ServerSpec]) -> None:
-        seconds = self._settings.connect_timeout_seconds
+    def _begin(self, settings: Settings) -> None:
+        """Stop what runs and start what these settings name; a ConfigError leaves everything as it was."""
+        entries = read_servers(
+            workspace=Path(settings.workspace or self._workspace or Path.cwd()).expanduser(),
+            config_path=settings.config_path,
+            inline=settings.servers,
+            disabled=settings.disabled,
+            trust_project=settings.trust_project,
+        )
+        specs = [entry for entry in entries.values() if isinstance(entry, ServerSpec)]
+        if specs:
+            _require_sdk(specs)
+        self.shutdown()
+        self._settings, self._entries = settings, entries
+        self._prefixes = server_prefixes(entries)
+        self._patience = _Patience(settings.wait_seconds)
+        for entry in entries.values():
+            if isinstance(entry, Refused):
+                log.warning("mcp server '%s' is left out: %s", entry.name, entry.error)
+        if specs:
+            self._connect(specs, settings)
+
+    def _connect(self, specs: list[ServerSpec], settings: Settings) -> None:
         self._connections = {
-            spec.name: Connection(spec, connect_seconds=seconds, on_tools=self._announce) for spec in specs
+            spec.name: Connection(
+                spec,
+                connect_seconds=settings.connect_timeout_seconds,
+                call_seconds=settings.call_timeout_seconds,
+                on_tools=self._announce,
+            )
+            for spec in specs
         }
         atexit.register(self.shutdown)
         workers.submit(partial(_load_and_start, list(self._connections.values())))
-
-    def _report_refused(self) -> None:
-        for entry in self._entries.values():
-            if isinstance(entry, Refused):
-                log.warning("mcp server '%s' is left out: %s", entry.name, entry.error)
 
     def _announce(self) -> None:
         """Tell subscribers that tools have changed; not on the event loop, for they may block."""
@@ -167,12 +187,7 @@ class McpPlugin(Plugin):
         remote = connection.tools
         known = self._bindings.get(name)
         if known is None or known.remote is not remote:
-            seconds = self._settings.call_timeout_seconds
-
-            def call(tool: str, args: Mapping[str, Any], context: Any) -> Any:
-                return call_tool(connection, tool, args, context, seconds=seconds)
-
-            known = self._bindings[name] = bind(self._prefixes[name], remote, call)
+            known = self._bindings[name] = bind(self._prefixes[name], remote, partial(call_tool, connection))
         return known
 
     def _status(self, name: str, entry: Entry, connection: Connection | None) -> ServerStatus:
@@ -196,8 +211,7 @@ class McpPlugin(Plugin):
 
     def _listing(self) -> str:
         return "\n".join(
-            f"{tool.name}: {tool.schema.description.splitlines()[0] if tool.schema.description else ''}"
-            for tool in self.tools()
+            f"{tool.name}: {visible(next(iter(tool.schema.description.splitlines()), ''))}" for tool in self.tools()
         )
 
 
@@ -216,13 +230,21 @@ class _Patience:
             event.wait(max(0.0, self._deadline - time.monotonic()))
 
 
+def _require_sdk(specs: list[ServerSpec]) -> None:
+    if importlib.util.find_spec("mcp") is None:
+        names = ", ".join(spec.name for spec in specs)
+        raise MissingDependency(
+            f"mcp servers are configured ({names}) and the package 'mcp' is not installed: run  {INSTALL}"
+        )
+
+
 def _load_and_start(connections: list[Connection]) -> None:
     """Import the SDK away from the event loop and from whoever initialises, then connect all at once."""
     try:
         import shared.plugins.mcp.sdk  # noqa: F401
     except ImportError as error:
         for connection in connections:
-            connection.refuse(f"the package 'mcp' cannot be loaded ({error}): run  pip install 'jaato-subagent[mcp]'")
+            connection.refuse(f"the package 'mcp' cannot be loaded ({error}): run  {INSTALL}")
         return
     for connection in connections:
         connection.start()

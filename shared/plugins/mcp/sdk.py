@@ -93,9 +93,7 @@ class Link:
                 break
         return tuple(found.values())
 
-    async def call(
-        self, tool: str, args: Mapping[str, Any], *, timeout: float, show: Progress
-    ) -> CallToolResult:
+    async def call(self, tool: str, args: Mapping[str, Any], *, timeout: float, show: Progress) -> CallToolResult:
         """Call a tool; progress arrives as short texts."""
 
         async def report(progress: float, total: float | None, message: str | None) -> None:

@@ -1,57 +1,48 @@
-"""The plugin's settings, checked once."""
+"""The plugin's settings: what each may be, and its default."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Any
 
-from shared.errors import ConfigError
+from shared.plugins._base import WORKSPACE_SCHEMA
+
+_SECONDS: Mapping[str, Any] = {"type": "number", "exclusiveMinimum": 0}
+
+SCHEMA: Mapping[str, Any] = {
+    "workspace": WORKSPACE_SCHEMA,
+    "config_path": WORKSPACE_SCHEMA,
+    "servers": {"type": "object"},
+    "disabled": {"type": "array", "items": {"type": "string"}},
+    "connect_timeout_seconds": _SECONDS,
+    "call_timeout_seconds": _SECONDS,
+    "wait_seconds": {"type": "number", "minimum": 0},
+    "trust_project": {"type": "boolean"},
+}
 
 
 @dataclass(frozen=True)
 class Settings:
     """What `initialize` takes.
 
-    `trust_project`: whether servers of the workspace's `.mcp.json` are started. They are programs
-    chosen by the project, and `${VAR}` lets them read the environment: switch it off for code you do not know.
+    `trust_project` says whether servers of the workspace's `.mcp.json` are started: they are programs
+    chosen by the project, and `${VAR}` shows them the environment. Switch it off for code you do not know.
     """
 
-    workspace: str | Path | None = None  # where `.mcp.json` is looked for and programs run; default: current folder
-    config_path: str | Path | None = None  # read this file instead of the project's and the user's
+    workspace: str | None = None  # where `.mcp.json` is looked for and programs run; default: the runtime's
+    config_path: str | None = None  # read this file instead of the project's and the user's
     servers: Mapping[str, Any] = field(default_factory=dict)  # entries as in `mcpServers`; they win over files
-    disabled: tuple[str, ...] = ()  # names of servers that are not started
+    disabled: list[str] = field(default_factory=list)  # names of servers that are not started
     connect_timeout_seconds: float = 60.0
     call_timeout_seconds: float = 300.0
     wait_seconds: float = 2.0  # how long the first question for tools may wait for connecting servers
     trust_project: bool = True
 
     @staticmethod
-    def defaults() -> dict[str, Any]:
-        """Every setting with its default."""
-        return {entry.name: getattr(Settings(), entry.name) for entry in fields(Settings)}
-
-    @staticmethod
-    def checked(config: Mapping[str, Any]) -> Settings:
-        """Settings from plain values; ConfigError names the one that does not fit."""
-        values = {key: value for key, value in config.items() if key in Settings.defaults()}
-        for key in ("connect_timeout_seconds", "call_timeout_seconds", "wait_seconds"):
-            lowest = 0 if key == "wait_seconds" else 0.001
-            if isinstance(values[key], bool) or not isinstance(values[key], int | float) or not values[key] >= lowest:
-                raise _wrong(key, "a positive number of seconds", values[key])
-        for key in ("workspace", "config_path"):
-            if values[key] is not None and not isinstance(values[key], str | Path):
-                raise _wrong(key, "a path", values[key])
-        if not isinstance(values["servers"], Mapping):
-            raise _wrong("servers", "an object of server name to settings", values["servers"])
-        names = values["disabled"]
-        if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-            raise _wrong("disabled", "a list of server names", names)
-        if not isinstance(values["trust_project"], bool):
-            raise _wrong("trust_project", "true or false", values["trust_project"])
-        return Settings(**{**values, "disabled": tuple(names)})
+    def of(config: Mapping[str, Any]) -> Settings:
+        """Settings from checked values."""
+        return Settings(**{entry.name: config[entry.name] for entry in fields(Settings)})
 
 
-def _wrong(key: str, expected: str, value: Any) -> ConfigError:
-    return ConfigError(f"plugin 'mcp': {key}: expected {expected}, got {value!r}")
+DEFAULTS: Mapping[str, Any] = {entry.name: getattr(Settings(), entry.name) for entry in fields(Settings)}

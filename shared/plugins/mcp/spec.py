@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from shared.config import env
 from shared.errors import ConfigError, unknown_name
@@ -74,7 +75,7 @@ def read_entry(name: str, raw: Any, *, place: Place, source: str, workspace: Pat
         return ServerSpec(
             name, source, transport, reader.text("command"), reader.texts("args"), reader.table("env"), str(cwd)
         )
-    return ServerSpec(name, source, transport, url=reader.url(), headers=reader.table("headers"))
+    return ServerSpec(name, source, transport, url=reader.url(), headers=reader.headers())
 
 
 class _Reader:
@@ -127,10 +128,22 @@ class _Reader:
                 raise self._error((key, name), f"expected a text, got {_kind(item)}: put it in quotes")
         return {name: self._expanded(item, key, name) for name, item in value.items()}
 
+    def headers(self) -> dict[str, str]:
+        found = self.table("headers")
+        for name, value in found.items():
+            if not (name + value).isascii() or not (name + value).isprintable() or not name:
+                raise self._error(("headers", name), "expected printable ASCII characters, as HTTP headers have")
+        return found
+
     def url(self) -> str:
         found = self.text("url")
-        if not found.startswith(("http://", "https://")):
-            raise self._error(("url",), "expected an address that starts with http:// or https://")
+        try:
+            parts = urlsplit(found)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # such as a port that is no number
+            usable = False
+        if not usable:
+            raise self._error(("url",), "expected an address such as https://host:port/mcp")
         return found
 
     def _expanded(self, text: str, *fields: str) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from shared.plugins._visible import visible
+
 State = Literal["connecting", "connected", "failed", "disabled"]
 
 
@@ -44,4 +46,4 @@ class ServerStatus:
         lines += [f"  left out: {reason}" for reason in self.left_out]
         if self.state == "failed":
             lines += [f"  stderr: {line}" for line in self.stderr[-5:]]
-        return "\n".join(lines)
+        return visible("\n".join(lines))  # much of it was written by the server

@@ -1,0 +1,1 @@
+"""The `jaato` command."""

@@ -1,0 +1,63 @@
+"""Entry point of the `jaato` command: subcommands, and errors as one line instead of a traceback."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import ClassVar
+
+import click
+
+from shared import __version__
+from shared.errors import JaatoError
+
+EXIT_ERROR, EXIT_INTERRUPTED = 2, 130
+
+
+class LazyGroup(click.Group):
+    """Subcommands by dotted path: `jaato --help` imports none of them."""
+
+    COMMANDS: ClassVar[dict[str, tuple[str, str, str]]] = {
+        "demo": ("shared.cli.demo", "demo", "Watch a scripted model work on a folder with real tools, offline."),
+        "run": ("shared.cli.run", "run", "Give a model one task and print its answer."),
+    }
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.COMMANDS:
+            return None
+        from importlib import import_module
+
+        module, name, _ = self.COMMANDS[cmd_name]
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, _, text) in self.COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="jaato")
+def cli() -> None:
+    """Subagents you can trust, for models that call tools."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command and leave with its exit code; nobody who mistyped sees a traceback."""
+    try:
+        cli.main(args=None if argv is None else list(argv), prog_name="jaato", standalone_mode=False)
+    except click.exceptions.Exit as leaving:
+        sys.exit(leaving.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("jaato: interrupted", err=True)
+        sys.exit(EXIT_INTERRUPTED)
+    except (JaatoError, OSError) as error:
+        click.echo(f"jaato: {error}", err=True)
+        sys.exit(EXIT_ERROR)
+    sys.exit(0)

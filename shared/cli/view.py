@@ -1,0 +1,53 @@
+"""What a person sees while a model works: colours in a terminal, plain text when piped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.markup import escape
+
+
+class TurnView:
+    """Prints tool calls and their outcome as they happen; made for `client.set_ui_hooks`."""
+
+    def __init__(self, stream: TextIO, *, quiet: bool = False) -> None:
+        self.console = Console(file=stream, highlight=False, soft_wrap=True)
+        self._quiet = quiet
+
+    def say(self, who: str, text: str, style: str = "bold") -> None:
+        """Print what somebody said."""
+        self.console.print(f"[{style}]{escape(who)}[/] {escape(text)}")
+
+    def on_tool_call_start(self, agent_id: str, tool_name: str, tool_args: Mapping[str, Any], call_id: str) -> None:
+        """A tool is called."""
+        if not self._quiet:
+            self.console.print(f"  [cyan]→ {escape(tool_name)}[/] [dim]{escape(_brief(tool_args))}[/]")
+
+    def on_tool_call_end(
+        self,
+        agent_id: str,
+        tool_name: str,
+        success: bool,
+        duration_seconds: float,
+        error_message: str | None,
+        call_id: str,
+    ) -> None:
+        """A tool has answered."""
+        if self._quiet:
+            return
+        took = f"{duration_seconds * 1000:.0f} ms" if duration_seconds < 1 else f"{duration_seconds:.1f} s"
+        mark = "[green]✓[/]" if success else "[red]✗[/]"
+        why = f" [red]{escape((error_message or '').splitlines()[0][:160])}[/]" if error_message else ""
+        self.console.print(f"  {mark} {escape(tool_name)} [dim]{took}[/]{why}")
+
+    def on_retry(self, message: str, attempt: int, max_attempts: int, delay: float) -> None:
+        """A model call is tried again."""
+        self.console.print(f"  [yellow]↻ {escape(message)} ({attempt}/{max_attempts})[/]")
+
+
+def _brief(args: Mapping[str, Any]) -> str:
+    text = ", ".join(f"{key}={json.dumps(value, ensure_ascii=False, default=str)}" for key, value in args.items())
+    return text if len(text) <= 100 else text[:97] + "…"

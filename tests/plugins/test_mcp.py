@@ -1,0 +1,410 @@
+"""The plugin `mcp` against real servers in processes of their own, over stdio."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.mcp_hosts import alive, children, legacy_program, open_files, program
+
+from shared.cancel import CancelToken
+from shared.errors import CancelledException, ToolError, ToolTimeout
+from shared.plugins.mcp import McpPlugin, create_plugin
+from shared.toolbox import Toolbox, ToolOutput
+from shared.tools import ToolContext
+from shared.types import FunctionCall
+
+Begin = Callable[..., McpPlugin]
+
+
+@pytest.fixture
+def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Begin]:
+    """Start plugins on given servers, and shut them down at the end."""
+    monkeypatch.setenv("JAATO_HOME", str(tmp_path / "no-home"))
+    made: list[McpPlugin] = []
+
+    def start(servers: dict[str, Any], **config: Any) -> McpPlugin:
+        plugin = create_plugin()
+        made.append(plugin)
+        plugin.initialize({"workspace": str(tmp_path), "servers": servers, "wait_seconds": 30, **config})
+        return plugin
+
+    yield start
+    for plugin in made:
+        plugin.shutdown()
+
+
+def call(plugin: McpPlugin, tool: str, *, cancel: CancelToken | None = None, output: Any = None, **args: Any) -> Any:
+    """Call a tool as the toolbox does, with a context of our own."""
+    found = next(each for each in plugin.tools() if each.name == tool)
+    context = ToolContext("main", cancel or CancelToken(), output=output or (lambda text: None))
+    answer = found.invoke(args, context)
+    assert isinstance(answer, ToolOutput)
+    return answer
+
+
+def state(plugin: McpPlugin, name: str) -> Any:
+    return next(status for status in plugin.status() if status.name == name)
+
+
+def blocked_call(plugin: McpPlugin, pool: ThreadPoolExecutor, cancel: CancelToken | None = None) -> Any:
+    """A call that is known to run inside the server."""
+    started = threading.Event()
+    future = pool.submit(call, plugin, "s__block", cancel=cancel, output=lambda text: started.set())
+    assert started.wait(30)
+    return future
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(50) as threads:
+        yield threads
+
+
+# -- tools and calls ---------------------------------------------------------------------------------
+
+
+def test_tools_are_listed_with_the_servers_schema_and_can_be_called(begin: Begin) -> None:
+    plugin = begin({"s": program()})
+    tool = next(each for each in plugin.tools() if each.name == "s__add")
+    assert tool.schema.description == "Add two numbers."
+    assert tool.schema.parameters["required"] == ["a", "b"]
+    assert call(plugin, "s__add", a=2, b=3) == ToolOutput("5")
+    assert plugin.get_executors()["s__add"]({"a": 1, "b": 1}).result == "2"
+    assert state(plugin, "s").state == "connected"
+    assert state(plugin, "s").tool_count == len(plugin.tools())
+    assert plugin.get_auto_approved_tools() == []
+
+
+def test_a_toolbox_runs_them_and_checks_arguments_first(begin: Begin) -> None:
+    toolbox = Toolbox(begin({"s": program()}).tools())
+    context = ToolContext("main", CancelToken())
+    assert toolbox.run(FunctionCall("1", "s__add", {"a": 2, "b": 3}), context).text == "5"
+    refused = toolbox.run(FunctionCall("2", "s__add", {"a": "x"}), context)
+    assert refused.is_error
+    assert "Nothing was run" in refused.text
+    failed = toolbox.run(FunctionCall("3", "s__refuse", {}), context)
+    assert failed.is_error
+    assert failed.text == "the disk is full"
+
+
+def test_images_sound_and_links(begin: Begin) -> None:
+    plugin = begin({"s": program()})
+    image = call(plugin, "s__picture").attachments[0]
+    assert image.mime_type == "image/png"
+    assert image.data.startswith(b"\x89PNG")
+    mixed = call(plugin, "s__mixed")
+    assert [each.mime_type for each in mixed.attachments] == ["audio/wav"]
+    assert mixed.result["structured_content"] == {"rows": 3}
+    assert "file:///readme.md" in mixed.result["text"]
+    assert "remember" in mixed.result["text"]
+
+
+def test_the_program_gets_a_safe_environment_its_own_variables_and_the_workspace(
+    begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_OF_THE_HOST", "hush")
+    monkeypatch.setenv("GIVEN", "yes")
+    plugin = begin({"s": program(env={"WANTED": "${GIVEN}-${MISSING:-default}"})})
+    assert call(plugin, "s__environment", name="SECRET_OF_THE_HOST").result == "(unset)"
+    assert call(plugin, "s__environment", name="WANTED").result == "yes-default"
+    assert call(plugin, "s__folder").result == str(tmp_path)
+
+
+def test_fifty_threads_at_once(begin: Begin, pool: ThreadPoolExecutor) -> None:
+    plugin = begin({"s": program()})
+    answers = list(pool.map(lambda n: call(plugin, "s__add", a=n, b=n).result, range(300)))
+    assert answers == [str(2 * n) for n in range(300)]
+
+
+def test_standard_error_is_kept_and_not_printed(begin: Begin, capfd: pytest.CaptureFixture[str]) -> None:
+    plugin = begin({"s": program(), "old": legacy_program()})
+    call(plugin, "s__complain", text="something \x1b[2J is odd")
+    assert call(plugin, "old__noise").result == "noise"  # garbage on its standard output is no reason to fail
+    plugin.shutdown()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_status_shows_the_last_words_of_a_program(begin: Begin, tmp_path: Path) -> None:
+    script = "import sys; sys.stderr.write('no such \\x1b[31mdatabase\\n'); sys.exit(2)"
+    plugin = begin({"s": {"command": sys.executable, "args": ["-c", script]}})
+    assert plugin.tools() == []
+    found = state(plugin, "s")
+    assert found.state == "failed"
+    assert "no such" in found.error
+    assert found.stderr == ("no such \x1b[31mdatabase",)
+    assert "\x1b" not in plugin.run_command()
+
+
+# -- cancel and time limits --------------------------------------------------------------------------
+
+
+def test_cancel_ends_the_call_tells_the_server_and_leaves_the_session(begin: Begin, pool: ThreadPoolExecutor) -> None:
+    plugin = begin({"s": program()})
+    before = call(plugin, "s__pid").result
+    token = CancelToken()
+    future = blocked_call(plugin, pool, token)
+    token.cancel("enough")
+    with pytest.raises(CancelledException, match="enough"):
+        future.result(10)
+    assert call(plugin, "s__wait_for_cancel").result == "cancelled"
+    assert call(plugin, "s__pid").result == before
+
+
+def test_a_cancelled_token_calls_nothing(begin: Begin) -> None:
+    plugin = begin({"s": program()})
+    token = CancelToken()
+    token.cancel("before")
+    with pytest.raises(CancelledException):
+        call(plugin, "s__die", cancel=token)
+    assert state(plugin, "s").state == "connected"
+
+
+def test_time_limit(begin: Begin, pool: ThreadPoolExecutor) -> None:
+    plugin = begin({"s": program()}, call_timeout_seconds=1.5)
+    with pytest.raises(ToolTimeout, match="s__block|block"):
+        call(plugin, "s__block")
+    assert call(plugin, "s__wait_for_cancel").result == "cancelled"
+
+
+def test_progress_is_shown_from_the_calling_thread(begin: Begin) -> None:
+    plugin = begin({"s": program()})
+    token = CancelToken()
+    seen: list[tuple[str, str]] = []
+
+    def output(text: str) -> None:
+        seen.append((text, threading.current_thread().name))
+        token.cancel("seen")
+
+    with pytest.raises(CancelledException):
+        call(plugin, "s__block", cancel=token, output=output)
+    assert seen == [("1/2 started\n", threading.current_thread().name)]
+
+
+# -- servers that are slow, missing, dead --------------------------------------------------------------
+
+
+def test_without_servers_nothing_is_imported_started_or_waited_for() -> None:
+    script = (
+        "import sys, threading; from shared.plugins.mcp import create_plugin; p = create_plugin(); "
+        "p.initialize({'workspace': '/', 'wait_seconds': 1000}); "
+        "print(p.tools(), p.status(), 'mcp' in sys.modules, threading.active_count())"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=Path.cwd(), timeout=60)
+    assert done.stdout.strip() == "[] [] False 1", done.stderr
+
+
+def test_without_the_package_only_configured_servers_matter() -> None:
+    script = (
+        "import sys; sys.modules['mcp'] = None; from shared.plugins.mcp import create_plugin; p = create_plugin(); "
+        "p.initialize({'workspace': '/'}); p.initialize({'workspace': '/', 'servers': {'git': {'command': 'x'}}})"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=Path.cwd(), timeout=60)
+    last = done.stderr.strip().splitlines()[-1]
+    assert "MissingDependency" in last
+    assert "(git)" in last
+    assert "pip install" in last
+
+
+def test_a_slow_server_delays_neither_start_nor_the_others(begin: Begin, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    plugin = begin({"slow": program(f"--gate={gate}"), "s": program()}, wait_seconds=0)
+    ready = threading.Semaphore(0)
+    plugin.on_tools_changed.append(ready.release)
+    if not plugin.tools():
+        assert ready.acquire(timeout=30)
+    assert call(plugin, "s__add", a=1, b=1).result == "2"
+    assert state(plugin, "slow").state == "connecting"
+    assert not any(tool.name.startswith("slow__") for tool in plugin.tools())
+    while ready.acquire(blocking=False):
+        pass
+    gate.write_text("")
+    assert ready.acquire(timeout=30)
+    assert call(plugin, "slow__add", a=1, b=1).result == "2"
+
+
+def test_a_server_that_never_answers_is_given_up(begin: Begin) -> None:
+    mute = {"command": sys.executable, "args": ["-c", "import sys; sys.stdin.read()"]}
+    plugin = begin({"mute": mute}, connect_timeout_seconds=0.5)
+    before = children()
+    assert plugin.tools() == []
+    assert "did not answer within 0.5 s" in state(plugin, "mute").error
+    plugin.shutdown()
+    assert not {pid for pid in children() - before if alive(pid)}
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ({"command": "no-such-command-anywhere"}, "command 'no-such-command-anywhere' was not found"),
+        ({"command": "/"}, "cannot start '/'"),
+        ({"command": sys.executable, "cwd": "no/such/folder"}, "does not exist: correct 'cwd'"),
+        ({"command": "true"}, "the program 'true' ended or closed its output"),
+        ({"command": "a\0b"}, "null byte"),
+        ({"url": "http://127.0.0.1:9/mcp"}, "cannot reach http://127.0.0.1:9"),
+        ({"url": "http://127.0.0.1:9/sse", "type": "sse"}, "cannot reach http://127.0.0.1:9"),
+    ],
+)
+def test_a_server_that_cannot_start_is_reported_and_the_others_work(
+    begin: Begin, entry: dict[str, Any], expected: str
+) -> None:
+    plugin = begin({"bad": entry, "s": program()})
+    assert call(plugin, "s__add", a=1, b=1).result == "2"
+    assert state(plugin, "bad").state == "failed"
+    assert expected in state(plugin, "bad").error
+    assert "\n" not in state(plugin, "bad").error
+
+
+def test_kill_fails_the_call_in_flight_and_the_next_one_reconnects(begin: Begin, pool: ThreadPoolExecutor) -> None:
+    plugin = begin({"s": program()})
+    first = int(call(plugin, "s__pid").result)
+    future = blocked_call(plugin, pool)
+    os.kill(first, signal.SIGKILL)
+    with pytest.raises(ToolError, match="the connection broke during the call"):
+        future.result(10)
+    assert state(plugin, "s").state == "failed"
+    second = int(call(plugin, "s__pid").result)
+    assert second != first
+    assert state(plugin, "s").state == "connected"
+    assert not alive(first)
+
+
+def test_many_callers_of_a_dead_server_share_one_new_process(begin: Begin, pool: ThreadPoolExecutor) -> None:
+    plugin = begin({"s": program()})
+    with pytest.raises(ToolError):
+        call(plugin, "s__die")
+    pids = set(pool.map(lambda _: call(plugin, "s__pid").result, range(50)))
+    assert len(pids) == 1
+
+
+def test_a_crashing_server_is_not_respawned_in_a_tight_loop(begin: Begin, tmp_path: Path) -> None:
+    log = tmp_path / "starts"
+    log.write_text("")
+    flaky = tmp_path / "flaky.py"
+    flaky.write_text(
+        f"import os, sys\nlog = {str(log)!r}\nopen(log, 'a').write('x')\n"
+        f"if len(open(log).read()) > 1: sys.exit('broken')\n"
+        f"os.execv(sys.executable, {[sys.executable, *program()['args']]!r})\n"
+    )
+    plugin = begin({"s": {"command": sys.executable, "args": [str(flaky)]}}, call_timeout_seconds=3)
+    with pytest.raises(ToolError):
+        call(plugin, "s__die")
+    failures = []
+    for _ in range(4):
+        with pytest.raises(ToolError) as caught:
+            call(plugin, "s__add", a=1, b=1)
+        failures.append(str(caught.value))
+    assert "broken" in failures[0]
+    assert len(log.read_text()) <= 5  # one start for each call at most, each after a longer pause
+    log.write_text("")
+    assert plugin.reconnect("s").state == "connected"  # mended: works again at once
+    assert call(plugin, "s__add", a=1, b=1).result == "2"
+
+
+def test_changed_tools_are_announced(begin: Begin) -> None:
+    plugin = begin({"s": program(), "old": legacy_program()})
+    before = {tool.name for tool in plugin.tools()}
+    changed = threading.Semaphore(0)
+    plugin.on_tools_changed.append(lambda: 1 / 0)  # a broken subscriber does not matter to the others
+    plugin.on_tools_changed.append(changed.release)
+    call(plugin, "s__grow")
+    assert changed.acquire(timeout=30)
+    call(plugin, "old__change")
+    assert changed.acquire(timeout=30)
+    assert {tool.name for tool in plugin.tools()} - before == {"s__extra", "old__fresh"}
+    assert call(plugin, "s__extra").result == "late"
+
+
+def test_a_server_of_the_older_protocol(begin: Begin) -> None:
+    plugin = begin({"old": legacy_program()})
+    names = [tool.name for tool in plugin.tools()]
+    assert names[:3] == ["old__echo", "old__change", "old__noise"]
+    assert "old__pair" in names  # a schema of an older draft
+    assert len([name for name in names if name.startswith("old__get_thing_")]) == 2  # two names that clash
+    assert call(plugin, "old__echo", text="hello").result == "hello"
+    reasons = state(plugin, "old").left_out
+    assert [reason.split(":")[0] for reason in reasons] == ["odd", "distant"]
+
+
+# -- command and end -----------------------------------------------------------------------------------
+
+
+def test_the_command(begin: Begin) -> None:
+    plugin = begin({"s": program(), "bad": {"command": "no-such-command"}, "off": {"command": "x", "disabled": True}})
+    plugin.tools()
+    command = plugin.get_executors()["mcp"]
+    shown = command({})
+    assert "s: connected, " in shown
+    assert "bad: failed" in shown
+    assert "off: disabled" in shown
+    assert "s__add: Add two numbers." in command({"action": "list"})
+    before = call(plugin, "s__pid").result
+    assert command({"args": ["reconnect", "s"]}).startswith("s: connected")
+    assert call(plugin, "s__pid").result != before
+    assert "bad: failed" in command({"action": "reconnect", "server": "bad"})
+    assert "unknown mcp server 'x'" in command({"action": "reconnect", "server": "x"})
+    assert "name a server" in command({"action": "reconnect"})
+    assert "Did you mean 'status'?" in command({"action": "statu"})
+    assert [each.value for each in plugin.get_command_completions("mcp", ["re"])] == ["reconnect"]
+    assert [each.value for each in plugin.get_command_completions("mcp", ["reconnect", ""])] == ["s", "bad"]
+
+
+def test_shutdown_leaves_nothing_behind_and_the_plugin_starts_again(begin: Begin, pool: ThreadPoolExecutor) -> None:
+    stubborn = {
+        "command": sys.executable,
+        "args": ["-c", "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile 1: time.sleep(60)"],
+    }
+    plugin = begin({"s": program()})
+    plugin.tools()
+    plugin.shutdown()  # the event loop and its thread stay: they belong to the process
+    before, files, threads = children(), open_files(), set(threading.enumerate())
+    for third in (stubborn, program()):
+        plugin.initialize({"workspace": "/", "servers": {"s": program(), "t": program(), "u": third}})
+        call_pid = int(call(plugin, "s__pid").result)
+        future = blocked_call(plugin, pool)
+        started = children() - before
+        assert call_pid in started
+        assert len(started) == 3
+        plugin.shutdown()
+        plugin.shutdown()
+        with pytest.raises(ToolError):
+            future.result(10)
+        assert children() - before == set()
+        assert plugin.tools() == []
+    assert open_files() == files
+    leftover = {each.name for each in set(threading.enumerate()) - threads}
+    assert all(name.startswith(("jaato-", "ThreadPoolExecutor")) for name in leftover)
+
+
+def test_a_call_after_shutdown_says_so(begin: Begin) -> None:
+    plugin = begin({"s": program()})
+    execute = plugin.get_executors()["s__add"]
+    plugin.shutdown()
+    with pytest.raises(ToolError, match="has been shut down"):
+        execute({"a": 1, "b": 2})
+
+
+def test_a_host_that_forgets_to_shut_down_leaves_no_program(tmp_path: Path) -> None:
+    stubborn = "import signal, sys, time\nopen(sys.argv[1], 'w').write(str(__import__('os').getpid()))\n"
+    stubborn += "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile 1: time.sleep(60)"
+    note = tmp_path / "pid"
+    os.mkfifo(note)
+    servers = {"t": {"command": sys.executable, "args": ["-c", stubborn, str(note)]}}
+    script = (
+        "import sys, json; from shared.plugins.mcp import create_plugin; p = create_plugin(); "
+        f"p.initialize({{'workspace': '/', 'servers': json.loads({json.dumps(servers)!r})}}); "
+        f"print(open({str(note)!r}).read())"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=Path.cwd(), timeout=60)
+    assert done.stderr == ""
+    assert not alive(int(done.stdout))
