@@ -24,7 +24,9 @@ class Note:
         """The note as a user message; None when there is nothing to say."""
         if not self.rounds or not (announce or self.summary):
             return None
-        lead = f"{self.rounds} earlier rounds of this conversation were removed to save room." if announce else ""
+        lead = (
+            f"Earlier rounds of this conversation were removed to save room, {self.rounds} so far." if announce else ""
+        )
         summary = f"{_SUMMARY}{self.summary}\n" if self.summary else ""
         return Message.from_text(Role.USER, f'<context-note rounds="{self.rounds}">{lead}{summary}{_CLOSE}')
 

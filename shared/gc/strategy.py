@@ -56,7 +56,7 @@ class Strategy(ABC):
         self, history: Sequence[Message], draft: Draft, reason: GCTriggerReason, *, said: str = "", **details: Any
     ) -> tuple[list[Message], GCResult]:
         """The answer of `collect` for what was drafted; `said` is added to the notification."""
-        told = f"{draft.removed} rounds removed from the context" if draft.removed else "nothing to remove"
+        told = f"rounds removed from the context: {draft.removed}" if draft.removed else "nothing to remove"
         return draft.messages, GCResult(
             success=True,
             items_collected=draft.removed,

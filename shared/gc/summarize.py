@@ -50,7 +50,7 @@ class SummarizeGC(Strategy):
         keep, announce = config.preserve_recent_turns, config.notify_on_gc
         draft = assemble(layout, keep, announce=announce, summary=summary.text, note_tokens=share)
         count = len(chosen) if draft.removed else 0
-        said = f"{count} of them summarised" if count else ""
+        said = f"summarised: {count}" if count else ""
         return self.report(history, draft, reason, said=said, rounds_summarized=count)
 
     def summarized(self, old: Sequence[Round], config: GCConfig) -> Sequence[Round]:

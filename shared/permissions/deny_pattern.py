@@ -86,6 +86,7 @@ class DenyPattern:
         if not self.flags or command[0] != self.words[0]:
             return False
         flags, operands = _split_flags(command[1:])
+        flags |= {"r"} if "R" in flags else set()  # many programs take either letter for "recursive"
         return self.flags <= flags and self.operands.match(" ".join(operands)) is not None
 
     def _may_fit(self, command: tuple[str, ...]) -> bool:

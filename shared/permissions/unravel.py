@@ -18,7 +18,7 @@ from shared.permissions.command import RUNNERS
 UNKNOWN = "\x00"
 
 SHELLS = frozenset({".", "ash", "bash", "csh", "dash", "eval", "fish", "ksh", "sh", "source", "tcsh", "zsh"})
-_LEADERS = frozenset({"if", "then", "else", "elif", "while", "until", "do", "time", "!", "{", "in", "coproc"})
+_LEADERS = frozenset({"if", "then", "else", "elif", "while", "until", "do", "!", "{", "in", "coproc"})
 _MAX_DEPTH = 6
 _MAX_COMMANDS = 400
 _MAX_CHARS = 40_000
@@ -96,7 +96,10 @@ def _note_inner(program: str, rest: list[str], found: _Findings, depth: int) -> 
     for index, word in enumerate(rest):
         if re.search(r"[\s;&|]", word):
             _read(word, found, depth=depth + 1)
-        elif depth < _MAX_DEPTH and not word.startswith("-") and len(found.commands) <= _MAX_COMMANDS:
+        elif len(found.commands) > _MAX_COMMANDS:
+            found.opaque = True
+            return
+        elif not word.startswith("-"):
             inner = os.path.basename(word).casefold()
             found.commands.append((inner, *rest[index + 1 :]))
             found.opaque = found.opaque or (UNKNOWN in word and program != "find")

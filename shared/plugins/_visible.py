@@ -10,5 +10,10 @@ def visible(text: str) -> str:
     return "".join(char if char.isprintable() or char in "\n\t" else _escaped(char) for char in text)
 
 
+def visible_line(text: str) -> str:
+    """The same on one line: no name can fake a second one."""
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def _escaped(char: str) -> str:
     return char.encode("unicode_escape").decode("ascii")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -116,14 +117,21 @@ def load_credentials(access: Access) -> Any:
     """The credentials object for Vertex; None leaves the search for default credentials to the SDK."""
     if access.credentials is not None or access.credentials_path is None:
         return access.credentials
-    import google.auth
     from google.auth.exceptions import GoogleAuthError
+    from google.oauth2 import credentials as user
+    from google.oauth2 import service_account as service
 
     path = str(Path(access.credentials_path).expanduser())
     try:
-        credentials, _ = google.auth.load_credentials_from_file(  # type: ignore[no-untyped-call]
-            path, scopes=list(_SCOPES)
-        )
-    except (GoogleAuthError, ValueError, OSError) as error:
+        kind = json.loads(Path(path).read_text(encoding="utf-8")).get("type")
+        if kind == "service_account":
+            return service.Credentials.from_service_account_file(path, scopes=_SCOPES)  # type: ignore[no-untyped-call]
+        if kind == "authorized_user":
+            return user.Credentials.from_authorized_user_file(path)  # type: ignore[no-untyped-call]
+    except (GoogleAuthError, AttributeError, ValueError, OSError) as error:
         raise AuthFailed(f"{NAME}: the credentials file '{path}' cannot be used: {error}", provider=NAME) from error
-    return credentials
+    raise AuthFailed(
+        f"{NAME}: the credentials file '{path}' is of type {kind!r}, not service_account or authorized_user; "
+        "for other types set GOOGLE_APPLICATION_CREDENTIALS instead",
+        provider=NAME,
+    )

@@ -13,6 +13,7 @@ from shared.providers.openai_messages import NAME
 from shared.types import CHARS_PER_TOKEN, FinishReason, Part, ProviderResponse, Signature, TokenUsage
 
 _THOUGHTS = ("reasoning_content", "reasoning")
+_ABSURD = 10**12  # more tokens than any answer has
 _FINISH = {"length": FinishReason.MAX_TOKENS, "max_tokens": FinishReason.MAX_TOKENS}
 
 
@@ -147,7 +148,7 @@ def _usage(usage: Mapping[str, Any]) -> TokenUsage | None:
 
 def _count(usage: Mapping[str, Any], name: str) -> int:
     value = usage.get(name)
-    return int(value) if isinstance(value, int | float) and value > 0 else 0
+    return int(value) if isinstance(value, int | float) and 0 < value < _ABSURD else 0
 
 
 def _parsed_or_none(text: str) -> Any:

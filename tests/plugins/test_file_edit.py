@@ -366,7 +366,7 @@ def test_list_is_capped_and_says_so(tmp_path: Path) -> None:
 def test_names_that_are_no_text_or_fake_a_line_are_shown_escaped(files: Caller) -> None:
     put(files, "a\nb.txt", "x")
     (Path(os.fsdecode(os.fsencode(files.workspace) + b"/\xff.txt"))).write_text("x")
-    assert files.ok("list_files").encode() == b"a\nb.txt\n\\udcff.txt".replace(b"a\nb", b"a\\nb")
+    assert files.ok("list_files").encode() == b"a\\nb.txt\n\\udcff.txt"
 
 
 def test_a_very_deep_tree_does_not_break_the_walk(files: Caller) -> None:
@@ -434,12 +434,6 @@ def test_a_catastrophic_search_is_cancelled(files: Caller) -> None:
     token.cancel()
     thread.join(15)
     assert "Cancelled" in values[0].text
-
-
-def test_a_pattern_that_wants_all_memory_is_an_error(files: Caller) -> None:
-    put(files, "a.txt", "a\n")
-    pattern = "((((((a{60000}){60000}){60000}){60000}){60000}){60000})"
-    assert "error" in files.error("search_files", pattern=pattern).lower()
 
 
 # -- permission ----------------------------------------------------------------------------------

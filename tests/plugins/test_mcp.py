@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -126,12 +127,17 @@ def test_fifty_threads_at_once(begin: Begin, pool: ThreadPoolExecutor) -> None:
     assert answers == [str(2 * n) for n in range(300)]
 
 
-def test_standard_error_is_kept_and_not_printed(begin: Begin, capfd: pytest.CaptureFixture[str]) -> None:
-    plugin = begin({"s": program(), "old": legacy_program()})
-    call(plugin, "s__complain", text="something \x1b[2J is odd")
-    assert call(plugin, "old__noise").result == "noise"  # garbage on its standard output is no reason to fail
-    plugin.shutdown()
-    assert capfd.readouterr() == ("", "")
+def test_nothing_a_server_says_reaches_the_terminal() -> None:
+    servers = {"s": program(), "old": legacy_program()}
+    script = (
+        "import json; from shared.plugins.mcp import create_plugin; p = create_plugin(); "
+        f"p.initialize({{'workspace': '/', 'wait_seconds': 30, 'servers': json.loads({json.dumps(servers)!r})}}); "
+        "e = p.get_executors(); e['s__complain'](text='shout'); e['old__noise'](); "
+        "print([s.stderr for s in p.status()]); p.shutdown()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=Path.cwd(), timeout=60)
+    assert done.stderr == ""
+    assert done.stdout.strip() == "[('shout',), ()]"
 
 
 def test_status_shows_the_last_words_of_a_program(begin: Begin, tmp_path: Path) -> None:
@@ -384,6 +390,25 @@ def test_shutdown_leaves_nothing_behind_and_the_plugin_starts_again(begin: Begin
     assert open_files() == files
     leftover = {each.name for each in set(threading.enumerate()) - threads}
     assert all(name.startswith(("jaato-", "ThreadPoolExecutor")) for name in leftover)
+
+
+def test_shutdown_at_once_starts_nothing(begin: Begin) -> None:
+    before = children()
+    for _ in range(5):
+        begin({"s": program(), "t": program()}).shutdown()
+    assert children() == before
+
+
+def test_the_runtimes_workspace_decides_which_file_is_read(begin: Begin, tmp_path: Path) -> None:
+    (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": {"s": program()}}))
+    plugin = begin({}, workspace=None)
+    assert plugin.status() == []
+    runtime: Any = SimpleNamespace(workspace=tmp_path)
+    plugin.attach(runtime)
+    assert call(plugin, "s__folder").result == str(tmp_path)
+    before = call(plugin, "s__pid").result
+    plugin.attach(runtime)  # the same again: nothing is restarted
+    assert call(plugin, "s__pid").result == before
 
 
 def test_a_call_after_shutdown_says_so(begin: Begin) -> None:

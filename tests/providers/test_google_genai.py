@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support import gemini_wire as wire
 from support.speakers import GEMINI, Heard, ask, settings
-from support.wire import Answer, Call, Reply, Request, Script, Usage, WireServer, sse
+from support.wire import Answer, Call, Reply, Script, Usage, WireServer, sse
 
 from shared.errors import (
     AuthFailed,
@@ -387,7 +387,7 @@ def test_key_and_address_from_the_environment(monkeypatch: pytest.MonkeyPatch, v
 def _token() -> Any:
     from google.oauth2.credentials import Credentials
 
-    return Credentials(token="fake-token")
+    return Credentials(token="fake-token")  # type: ignore[no-untyped-call]
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -447,12 +447,6 @@ def test_the_request_of_two_sessions_begins_with_the_same_bytes(talk: Talk) -> N
     assert talk.server.requests[0].body.replace(b"one", b"two") == talk.server.requests[1].body
 
 
-def test_handler_type_is_a_request(talk: Talk) -> None:
-    seen: list[Request] = []
-
-    def look(request: Request) -> Answer:
-        seen.append(request)
-        return wire.render(PLAIN, request)
-
-    talk.plays(look).ask(stream=False)
-    assert seen[0].path.endswith(":generateContent")
+def test_a_whole_answer_has_its_own_method(talk: Talk) -> None:
+    assert talk.plays(PLAIN).ask(stream=False).get_text() == "It is sunny."
+    assert talk.server.requests[0].path == "/v1/models/gemini-3.8-flash:generateContent"

@@ -148,7 +148,9 @@ def main() -> None:
         server.run("stdio")
         return
     listener = socket.create_server(("127.0.0.1", options.port))
-    app: Any = server.sse_app() if options.transport == "sse" else server.streamable_http_app(json_response=options.json)
+    app: Any = (
+        server.sse_app() if options.transport == "sse" else server.streamable_http_app(json_response=options.json)
+    )
     if options.token:
         app = TokenGuard(app, options.token)
     sys.stdout.write(f"PORT {listener.getsockname()[1]}\n")

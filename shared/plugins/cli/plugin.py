@@ -12,7 +12,7 @@ from shared import config
 from shared.errors import ToolError
 from shared.plugin import PermissionDisplayInfo
 from shared.plugins._base import WORKSPACE_SCHEMA, WorkspacePlugin
-from shared.plugins._visible import visible
+from shared.plugins._visible import visible, visible_line
 from shared.plugins.cli.environment import command_environment
 from shared.plugins.cli.output import Output
 from shared.process import ProcessEnd, run_process
@@ -86,7 +86,7 @@ class CliPlugin(WorkspacePlugin):
         root = self.workspace(context).root
         where = root if cwd == "." else os.path.join(root, cwd)
         return PermissionDisplayInfo(
-            summary=f"Run a command in {visible(where)}",
+            summary=f"Run a command in {visible_line(where)}",
             details=visible(str(arguments.get("command", ""))),
             format_hint="code",
             language="bash",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from shared.plugin import PermissionDisplayInfo
 from shared.plugins._text import encoding_of
-from shared.plugins._visible import visible
+from shared.plugins._visible import visible, visible_line
 
 MAX_COMPARED = 20_000
 MAX_SHOWN = 400
@@ -21,7 +21,7 @@ def change_display(shown: str, before: bytes | None, after: bytes | None) -> Per
     old, new = _lines(before), _lines(after)
     if old is None or new is None:
         size = f"{len(before or b''):,} → {len(after or b''):,} bytes"
-        return PermissionDisplayInfo(f"{verb} {visible(shown)}", f"binary file, {size}")
+        return PermissionDisplayInfo(f"{verb} {visible_line(shown)}", f"binary file, {size}")
     lines = [visible(line.rstrip("\n"))[:MAX_WIDTH] for line in _diff(shown, old, new, before, after)]
     added = sum(line.startswith("+") for line in lines[2:])
     removed = sum(line.startswith("-") for line in lines[2:])
@@ -29,7 +29,7 @@ def change_display(shown: str, before: bytes | None, after: bytes | None) -> Per
     if len(lines) > MAX_SHOWN:
         kept.append(f"... {len(lines) - MAX_SHOWN:,} more lines of the diff are not shown")
     return PermissionDisplayInfo(
-        summary=f"{verb} {visible(shown)} (+{added} -{removed} lines)",
+        summary=f"{verb} {visible_line(shown)} (+{added} -{removed} lines)",
         details="\n".join(kept),
         format_hint="diff",
         truncated=len(lines) > MAX_SHOWN,
@@ -48,8 +48,8 @@ def _lines(data: bytes | None) -> list[str] | None:
 
 
 def _diff(shown: str, old: list[str], new: list[str], before: bytes | None, after: bytes | None) -> Iterator[str]:
-    source = "/dev/null" if before is None else f"a/{shown}"
-    target = "/dev/null" if after is None else f"b/{shown}"
+    source = "/dev/null" if before is None else f"a/{visible_line(shown)}"
+    target = "/dev/null" if after is None else f"b/{visible_line(shown)}"
     if len(old) + len(new) <= MAX_COMPARED:
         yield from difflib.unified_diff(old, new, source, target, n=CONTEXT)
         return

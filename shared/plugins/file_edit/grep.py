@@ -18,7 +18,7 @@ from shared.cancel import CancelToken
 from shared.errors import ToolError
 from shared.plugins._text import encoding_of
 from shared.plugins._tree import walk
-from shared.plugins._visible import visible
+from shared.plugins._visible import visible_line
 from shared.plugins.file_edit.glob import Glob
 from shared.workspace import Workspace
 
@@ -83,7 +83,7 @@ def _matches(query: Query, check: Callable[[], object]) -> Iterator[str]:
             if place == top:
                 raise
             continue  # too large, or gone: the rest is still worth having
-        yield from _in_file(expression, data, visible(place.shown))
+        yield from _in_file(expression, data, visible_line(place.shown))
 
 
 def _is_file(workspace: Workspace, path: str) -> bool:
@@ -142,13 +142,12 @@ def _search_apart(query: Query, cancel: CancelToken, timeout: float) -> Findings
             raise ToolError(f"the search took longer than {timeout:g} s: simplify the pattern or narrow the path")
         return Findings(lines, f"stopped after {timeout:g} s: simplify the pattern or narrow the path for the rest")
     if not any("cut" in reply for reply in replies):
-        raise ToolError("the search failed: simplify the pattern (it may need too much memory)")
+        raise ToolError("the search failed: simplify the pattern")
     return Findings(lines, replies[-1]["cut"])
 
 
 def work() -> None:
     """The searching process: one request from standard input, one JSON line for each match."""
-    _bound_memory()
     query = Query(**json.loads(sys.stdin.readline()))
     left = query.max_results
     try:
@@ -166,10 +165,3 @@ def work() -> None:
 
 def _say(**reply: str) -> None:
     print(json.dumps(reply), flush=True)  # noqa: T201 - standard output is the way back to the caller
-
-
-def _bound_memory() -> None:
-    """A pattern can ask for any amount of memory when it is compiled."""
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))

@@ -10,7 +10,7 @@ from shared.plugin import PermissionDisplayInfo
 from shared.plugins._base import WORKSPACE_SCHEMA, WorkspacePlugin
 from shared.plugins._text import decode_file
 from shared.plugins._tree import IGNORED, walk
-from shared.plugins._visible import visible
+from shared.plugins._visible import visible, visible_line
 from shared.plugins.file_edit.changes import Change, Journal, file_locks, fingerprint
 from shared.plugins.file_edit.diff import change_display
 from shared.plugins.file_edit.glob import Glob
@@ -160,7 +160,7 @@ class FileEditPlugin(WorkspacePlugin):
                 if len(found) == most:
                     found.append(f"[only the first {most} files are listed: narrow the pattern or the path]")
                     break
-                found.append(visible(place.shown))
+                found.append(visible_line(place.shown))
         return "\n".join(found) or f"No file below {top.shown} matches '{pattern}'."
 
     @tool(auto_approved=True)

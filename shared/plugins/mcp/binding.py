@@ -10,9 +10,11 @@ from shared.errors import ConfigError
 from shared.plugins.mcp.input_schema import usable_schema
 from shared.plugins.mcp.names import tool_names
 from shared.plugins.mcp.status import RemoteTool
+from shared.toolbox import clip
 from shared.tools import Tool, ToolContext
 from shared.types import ToolSchema
 
+DESCRIPTION_CHARS = 8_000  # a server must not be able to fill the prompt by describing itself
 Call = Callable[[str, Mapping[str, Any], ToolContext], Any]
 
 
@@ -35,7 +37,7 @@ def bind(prefix: str, remote: tuple[RemoteTool, ...], call: Call) -> Binding:
         try:
             if name in tools:
                 raise ConfigError(f"its name '{name}' is taken by another tool of the server")
-            schema = ToolSchema(name, tool.description, usable_schema(tool.schema))
+            schema = ToolSchema(name, clip(tool.description, DESCRIPTION_CHARS), usable_schema(tool.schema))
             tools[name] = Tool(schema, _invoke(tool.name, call), plugin="mcp")
         except ConfigError as error:
             left_out.append(f"{tool.name}: {error}")

@@ -105,7 +105,7 @@ class Connection:
                 answer = await link.call(tool, args, timeout=self.call_seconds, show=progress)
             except Exception as error:
                 if last_try or not link.session_lost:
-                    raise call_error(error, link.spec, tool) from error
+                    raise call_error(error, link.spec, tool, link.http_status) from error
                 link.end()  # the server has forgotten the session and ran nothing: send it again in a new one
             else:
                 self._failures = 0
@@ -155,10 +155,10 @@ class Connection:
 
     async def _own(self, opening: asyncio.Future[Link | None]) -> None:
         """Open a session, keep it, close it. Never cancelled from outside but through its scope."""
-        from shared.plugins.mcp import sdk
-
         error = LOST
         try:
+            from shared.plugins.mcp import sdk
+
             with sdk.CancelScope() as self._scope:
                 if self._stopping:
                     self._scope.cancel()

@@ -32,7 +32,7 @@ def explain(error: BaseException, spec: ServerSpec, http_status: int | None = No
     return f"{type(cause).__name__}: {str(cause).splitlines()[0] if str(cause) else 'no details'}"
 
 
-def call_error(error: BaseException, spec: ServerSpec, tool: str) -> ToolError:
+def call_error(error: BaseException, spec: ServerSpec, tool: str, http_status: int | None) -> ToolError:
     """What the model is told about a call that gave no result."""
     what = f"mcp server '{spec.name}', tool '{tool}'"
     cause = root_cause(error)
@@ -44,7 +44,8 @@ def call_error(error: BaseException, spec: ServerSpec, tool: str) -> ToolError:
     if isinstance(cause, MCPError) and cause.code == REQUEST_TIMEOUT:
         return ToolTimeout(f"{what}: no answer in time; the call was cancelled")
     if isinstance(cause, MCPError):
-        return ToolError(f"{what}: error {cause.code}: {cause.message}")
+        status = f"HTTP {http_status}, " if http_status is not None else ""
+        return ToolError(f"{what}: {status}error {cause.code}: {cause.message}")
     return ToolError(f"{what}: {type(cause).__name__}: {cause}")
 
 

@@ -42,7 +42,7 @@ class Link:
         self.spec = spec
         self.ended = False
         self.session_lost = False  # the server has forgotten this session; nothing was run
-        self.http_status: int | None = None  # of the last refusal
+        self.http_status: int | None = None  # of the last answer, if it was a refusal
         self._changed = False
         self._wake = asyncio.Event()
         self._client: Client | None = None
@@ -126,8 +126,8 @@ class Link:
 
     async def see_response(self, response: httpx2.Response) -> None:
         """Remember refusals: the SDK keeps the status to itself."""
-        if response.status_code >= 400:
-            self.http_status = response.status_code
+        if response.request.method == "POST":  # a GET is the SDK's try for a stream that few servers have
+            self.http_status = response.status_code if response.status_code >= 400 else None
         if response.status_code == 404 and "mcp-session-id" in response.request.headers:
             self.session_lost = True
 

@@ -8,7 +8,7 @@ from typing import Any
 from shared.errors import ToolError
 from shared.plugins._text import decode_file
 from shared.plugins._tree import IGNORED, walk
-from shared.plugins._visible import visible
+from shared.plugins._visible import visible_line
 from shared.plugins.references.source import Source
 from shared.workspace import Location, Workspace
 
@@ -78,5 +78,5 @@ def _listing(source: Source, space: Workspace, place: Location) -> str:
         if len(lines) == MAX_LISTED:
             lines.append(f"[only the first {MAX_LISTED} files are listed]")
             break
-        lines.append(visible("/".join(found.parts[len(top.parts) :])))
+        lines.append(visible_line("/".join(found.parts[len(top.parts) :])))
     return "\n".join(lines) or "[the folder is empty]"
