@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from shared.cancel import CancelToken
@@ -32,10 +33,9 @@ def run_coroutine(awaitable: Awaitable[Any], cancel: CancelToken, timeout: float
     import asyncio
     import concurrent.futures
 
-    async def run() -> Any:
-        return await awaitable
-
-    future = asyncio.run_coroutine_threadsafe(run(), loop_thread())
+    # A coroutine is handed over as it is: one that is cancelled before its first step is then closed by its task.
+    coroutine = awaitable if isinstance(awaitable, Coroutine) else _await(awaitable)
+    future = asyncio.run_coroutine_threadsafe(coroutine, loop_thread())
     forget = cancel.on_cancel(future.cancel)
     try:
         return future.result(timeout)
@@ -47,3 +47,22 @@ def run_coroutine(awaitable: Awaitable[Any], cancel: CancelToken, timeout: float
         raise
     finally:
         forget()
+
+
+def settled(value: Any, cancel: CancelToken) -> Any:
+    """A plain value as it is; of an awaitable, what it gives when it is done."""
+    return run_coroutine(value, cancel) if hasattr(value, "__await__") else value
+
+
+async def _await(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
+
+
+def _after_fork() -> None:
+    """A forked process has no loop thread, and the lock may be held by a thread it does not have."""
+    global _lock, _loop
+    _lock, _loop = threading.Lock(), None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -55,20 +55,21 @@ class CancelToken:
         return CancelToken(self)
 
     def cancel(self, reason: str = "cancelled") -> bool:
-        """Cancel this token and all below it; False if it was cancelled before."""
-        with self._lock:
-            if self._cancelled:
+        """Cancel this token and all below it; False if it was cancelled before.
+
+        The whole tree is marked and woken first, so that a slow callback delays nobody's cancel.
+        """
+        callbacks: list[Callback] = []
+        pending = [self]
+        first = True
+        while pending:
+            marked = pending.pop()._mark(reason, callbacks)
+            if marked is None and first:
                 return False
-            self._cancelled, self.reason = True, reason
-            event, callbacks, children = self._event, self._callbacks, self._children
-            self._callbacks = self._children = None
-            living = list(children) if children else []
-        if event is not None:
-            event.set()
-        for callback in list((callbacks or {}).values()):
+            first = False
+            pending.extend(marked or ())
+        for callback in callbacks:
             _call(callback)
-        for token in living:
-            token.cancel(reason)
         return True
 
     def on_cancel(self, callback: Callback) -> Callable[[], None]:
@@ -99,6 +100,19 @@ class CancelToken:
         """Raise CancelledException if the token is cancelled."""
         if self._cancelled:
             raise CancelledException(self.reason)
+
+    def _mark(self, reason: str, callbacks: list[Callback]) -> list[CancelToken] | None:
+        """Cancel this token alone, collecting its callbacks; returns its children, None if it was cancelled before."""
+        with self._lock:
+            if self._cancelled:
+                return None
+            self._cancelled, self.reason = True, reason
+            callbacks += (self._callbacks or {}).values()
+            living = list(self._children) if self._children else []
+            self._callbacks = self._children = None
+        if self._event is not None:
+            self._event.set()
+        return living
 
     def _adopt(self, token: CancelToken) -> None:
         with self._lock:

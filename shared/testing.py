@@ -58,13 +58,14 @@ FAULTS: dict[str, type[ProviderError]] = {
     "overloaded": Overloaded,
     "server_failed": ServerFailed,
     "dropped": ConnectionFailed,
-    "cut_off": ConnectionFailed,  # a clean end without the closing event
+    "cut_off": ProviderError,  # a clean end without the closing event
     "garbage": ProviderError,
     "overflow": ContextOverflow,
     "auth": AuthFailed,
     "no_such_model": ModelNotFound,
     "bad_request": BadRequest,
 }
+_PASSING = {"rate_limited", "overloaded", "server_failed", "dropped", "cut_off", "garbage"}
 
 
 class ProviderLab(Protocol):
@@ -123,7 +124,7 @@ def check_provider(lab: ProviderLab, *, streams: Sequence[bool] = (True, False))
             check(lab, stream)
             passed.append(f"{check.__name__.removeprefix('_')}[{'stream' if stream else 'whole'}]")
         for fault in lab.faults:
-            _raises(lab.failing(fault), FAULTS[fault], stream)
+            _raises(lab, fault, stream)
             passed.append(f"{fault}[{'stream' if stream else 'whole'}]")
     return passed
 
@@ -265,11 +266,13 @@ def _cancelled_while_waiting(lab: ProviderLab, stream: bool) -> None:
     assert isinstance(seen[0], CancelledException), f"expected CancelledException, got {seen[0]!r}"
 
 
-def _raises(provider: Provider, expected: type[ProviderError], stream: bool) -> None:
+def _raises(lab: ProviderLab, fault: str, stream: bool) -> None:
+    expected = FAULTS[fault]
     try:
-        _ask(provider, stream=stream)
+        _ask(lab.failing(fault), stream=stream)
     except ProviderError as error:
         assert isinstance(error, expected), f"expected {expected.__name__}, got {error!r}"
+        assert error.retryable == (fault in _PASSING), f"{error!r} must say whether trying again may help"
         assert str(error) and "\n" not in str(error), f"an error is one readable line, not {str(error)!r}"
         return
     raise AssertionError(f"expected {expected.__name__}, but the provider answered")

@@ -6,12 +6,13 @@ cancel token → after hooks → cap the size → ToolResult.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from shared.aio import run_coroutine
+from shared.aio import settled
 from shared.errors import (
     CancelledException,
     PluginError,
@@ -30,6 +31,7 @@ from shared.types import UNPARSED, Attachment, FunctionCall, ToolResult
 log = logging.getLogger(__name__)
 
 RESULT_CHARS = 60_000
+_JSON = json.JSONEncoder(ensure_ascii=False, default=str, allow_nan=False)
 
 
 class Gate(Protocol):
@@ -112,19 +114,19 @@ class Toolbox:
             self._validate(tool, call)
             self._gate.check(tool, call.args, context)
             if self._hooks is not None:
-                self._hooks.before(tool, call.args, context)
+                _before(self._hooks, tool, call.args, context)
             context.cancel.raise_if_cancelled()
-            value = _invoke(tool, call.args, context)
+            value = _invoke(tool, _own(call.args), context)
             if self._hooks is not None:
-                value = self._hooks.after(tool, call.args, value, context)
+                value = _after(self._hooks, tool, call.args, value, context)
             return self._result(call, value)
         except (CancelledException, KeyboardInterrupt):
             return cancelled_result(call, context.cancel.reason)
         except ToolError as error:
-            return ToolResult(call.id, call.name, f"Error: {error}", is_error=True)
-        except Exception as error:
+            return ToolResult(call.id, call.name, clip(f"Error: {error}", self._result_chars), is_error=True)
+        except BaseException as error:  # foreign code: not even sys.exit() in a tool may end the host
             log.warning("tool %s failed", call.name, exc_info=True)
-            text = f"Error: {call.name} failed: {type(error).__name__}: {error}"
+            text = f"Error: {call.name} failed: {_described(error)}"
             return ToolResult(call.id, call.name, clip(text, self._result_chars), is_error=True)
 
     def _look_up(self, call: FunctionCall) -> Tool:
@@ -145,20 +147,29 @@ class Toolbox:
                 "make the call again with one JSON object. Nothing was run."
             )
         if not tool.validator.is_valid(call.args):
-            problems = "; ".join(tool.validator.problems(call.args)[:5])
+            problems = "; ".join(tool.validator.problems(call.args)[:5]).rstrip(".")
             raise ToolArgumentError(f"bad arguments for {tool.name}: {problems}. Nothing was run.")
 
     def _result(self, call: FunctionCall, value: Any) -> ToolResult:
         output = value if isinstance(value, ToolOutput) else ToolOutput(value)
-        result = ToolResult(
-            call.id, call.name, output.result, is_error=output.is_error, attachments=output.attachments or None
+        return ToolResult(
+            call.id,
+            call.name,
+            self._kept(output.result),
+            is_error=output.is_error,
+            attachments=tuple(output.attachments) or None,
         )
-        if isinstance(output.result, str) and len(output.result) <= self._result_chars:
-            return result
-        text = result.text
-        if isinstance(output.result, str) or len(text) > self._result_chars:
-            return replace(result, result=clip(text, self._result_chars))
-        return result
+
+    def _kept(self, value: Any) -> Any:
+        """What the history keeps: text, or plain JSON that the tool cannot change afterwards; never too long."""
+        if isinstance(value, str):
+            return clip(value, self._result_chars)
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, (bytes, bytearray)):
+            return clip(value.decode("utf-8", "replace"), self._result_chars)
+        text = _as_json(value)
+        return clip(text, self._result_chars) if len(text) > self._result_chars else json.loads(text)
 
 
 def cancelled_result(call: FunctionCall, reason: str = "") -> ToolResult:
@@ -181,9 +192,9 @@ def clip(text: str, limit: int) -> str:
 
 def _invoke(tool: Tool, args: Mapping[str, Any], context: ToolContext) -> Any:
     if tool.timeout_seconds is None:
-        return _settle(tool.invoke(args, context), context)
+        return settled(tool.invoke(args, context), context.cancel)
     child = replace(context, cancel=context.cancel.child())
-    task = workers.submit(lambda: _settle(tool.invoke(args, child), child))
+    task = workers.submit(lambda: settled(tool.invoke(args, child), child.cancel))
     if task.wait(tool.timeout_seconds, cancel=context.cancel):
         return task.result()
     child.cancel.cancel("timed out")
@@ -191,6 +202,46 @@ def _invoke(tool: Tool, args: Mapping[str, Any], context: ToolContext) -> Any:
     raise ToolTimeout(f"{tool.name} took longer than {tool.timeout_seconds:g} s and was stopped")
 
 
-def _settle(value: Any, context: ToolContext) -> Any:
-    """A plain value, or what a coroutine gives when it is done."""
-    return run_coroutine(value, context.cancel) if hasattr(value, "__await__") else value
+def _own(value: Any) -> Any:
+    """A copy for the tool: what it does to its arguments must not change the call in the history."""
+    if isinstance(value, dict):
+        return {key: _own(item) if isinstance(item, (dict, list)) else item for key, item in value.items()}
+    if isinstance(value, list):
+        return [_own(item) if isinstance(item, (dict, list)) else item for item in value]
+    return value
+
+
+def _before(hooks: ToolHooks, tool: Tool, args: Mapping[str, Any], context: ToolContext) -> None:
+    """A hook may refuse the call; one that fails is skipped."""
+    try:
+        hooks.before(tool, args, context)
+    except (ToolError, CancelledException):
+        raise
+    except Exception:
+        log.exception("a hook before %s failed", tool.name)
+
+
+def _after(hooks: ToolHooks, tool: Tool, args: Mapping[str, Any], value: Any, context: ToolContext) -> Any:
+    """A hook may replace or withhold the result; one that fails leaves it as it is."""
+    try:
+        return hooks.after(tool, args, value, context)
+    except (ToolError, CancelledException):
+        raise
+    except Exception:
+        log.exception("a hook after %s failed", tool.name)
+        return value
+
+
+def _as_json(value: Any) -> str:
+    """Any value as JSON; what JSON does not have (objects, keys that are no text, NaN) becomes text."""
+    try:
+        return _JSON.encode(value)
+    except (TypeError, ValueError, RecursionError):
+        return _JSON.encode(str(value))
+
+
+def _described(error: BaseException) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # an exception whose text cannot be made is no reason to lose the result
+        return type(error).__name__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import os
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -107,6 +108,11 @@ class ThreadPool:
             worker.latch.release()
         return task
 
+    def after_fork(self) -> None:
+        """Forget all threads: a forked process has none of them, and a lock may be held by one."""
+        self._lock = threading.Lock()
+        self._idle = deque()
+
     def park(self, worker: _Worker) -> None:
         """Take a worker back for reuse."""
         with self._lock:
@@ -144,3 +150,5 @@ class _Worker(threading.Thread):
 
 #: The one pool of this process.
 workers = ThreadPool()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=workers.after_fork)

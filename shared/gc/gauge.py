@@ -37,11 +37,10 @@ class Gauge:
 
         Without any reported figure the estimate is the likelier culprit, else the limit is.
         """
-        believed = self.scale * estimated
-        if not self.limit or (believed < self.limit and self._observed):
-            self.limit = max(1, int(believed))
-        elif believed < self.limit and estimated:
-            self.scale = self.limit / estimated
+        if not self._observed and estimated:
+            self.scale = min(_HIGHEST, max(self.scale, self.limit / estimated))
+        believed = max(1, int(self.scale * estimated))
+        self.limit = min(self.limit or believed, believed)
 
     def usage(self, history: History, overhead: int) -> ContextUsage:
         """Tokens and turns now; `overhead` is the estimate of system prompt and tools."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -31,10 +32,7 @@ def load_strategy(name: str) -> GCPlugin:
     if name in _BUILT_IN:
         module, _, attribute = _BUILT_IN[name].partition(":")
         return _made(getattr(import_module(module), attribute), f"gc strategy '{name}'")
-    for point in _published():
-        if point.name == name:
-            return _from_entry_point(point)
-    raise ConfigError(unknown_name("gc strategy", name, known_strategies()))
+    return _made(*_third_party(name))
 
 
 def gc_config_from(value: Mapping[str, Any] | str | GCConfig | None) -> GCConfig:
@@ -55,13 +53,17 @@ def _published() -> list[EntryPoint]:
     return list(entry_points(group=ENTRY_POINT_GROUP))
 
 
-def _from_entry_point(point: EntryPoint) -> GCPlugin:
-    where = f"gc strategy '{point.name}' ({point.value}{f' of {point.dist.name}' if point.dist else ''})"
+@cache
+def _third_party(name: str) -> tuple[Any, str]:
+    """The factory behind an entry point and how to call it in errors; looked for once, since that reads files."""
+    point = next((point for point in _published() if point.name == name), None)
+    if point is None:
+        raise ConfigError(unknown_name("gc strategy", name, known_strategies()))
+    where = f"gc strategy '{name}' ({point.value}{f' of {point.dist.name}' if point.dist else ''})"
     try:
-        factory = point.load()
+        return point.load(), where
     except Exception as error:  # importing foreign code may raise anything
         raise ConfigError(f"{where} cannot be imported: {type(error).__name__}: {error}") from error
-    return _made(factory, where)
 
 
 def _made(factory: Any, where: str) -> GCPlugin:

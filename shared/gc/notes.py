@@ -25,7 +25,7 @@ class Note:
         if not self.rounds or not (announce or self.summary):
             return None
         lead = (
-            f"Earlier rounds of this conversation were removed to save room, {self.rounds} so far." if announce else ""
+            f"Earlier rounds of this conversation were removed to save room: {self.rounds} so far." if announce else ""
         )
         summary = f"{_SUMMARY}{self.summary}\n" if self.summary else ""
         return Message.from_text(Role.USER, f'<context-note rounds="{self.rounds}">{lead}{summary}{_CLOSE}')

@@ -47,7 +47,7 @@ class Foreign:
         return answer
 
 
-def done(messages: list[Message], reason: GCTriggerReason, removed: int = 1) -> tuple[list[Message], GCResult]:
+def done(messages: list[Any], reason: GCTriggerReason, removed: int = 1) -> tuple[list[Message], GCResult]:
     return messages, GCResult(True, removed, 0, 0, "foreign", reason, "done")
 
 
@@ -147,6 +147,24 @@ def test_an_overflow_against_reported_figures_lowers_the_limit() -> None:
     assert history.tokens < before * 0.6
 
 
+@pytest.mark.parametrize("limit", [0, 1, 5_000, 1_000_000])
+@pytest.mark.parametrize("observed", [True, False])
+def test_overflows_without_end_leave_a_valid_history(limit: int, observed: bool) -> None:
+    messages = long_turn(30, size=2_000)
+    history, keeper = History(messages), truncating(limit)
+    for _ in range(30):
+        if observed:
+            keeper.observe(history.tokens, history)
+        before = history.tokens
+        keeper.collect(history, OVERFLOW)
+        assert history.tokens <= before
+        assert problems(history.messages) == []
+    assert keeper.usage(history).context_limit >= 1
+    assert history.messages[0] is messages[0]
+    assert history.messages[-2] is messages[-2]
+    assert history.tokens < 200
+
+
 def test_an_unknown_limit_never_triggers_and_is_learned_from_an_overflow() -> None:
     history, keeper = History(long_turn(100, size=1_000)), truncating(0)
     assert keeper.before_call(history) is None
@@ -201,7 +219,7 @@ def test_images_and_json_results_are_shortened_to_text() -> None:
 def test_pinned_results_are_never_shortened() -> None:
     pinned = round_of("p" * 9_000, pinned=Role.TOOL)
     history = History([user("task"), *pinned, *round_of("q" * 9_000), *round_of("ok")])
-    keeper = truncating(8_000)
+    keeper = truncating(7_000)
     keeper.before_call(history)
     assert history.messages[1:3] == pinned
     assert len(history.messages[4].results[0].text) < 9_000

@@ -126,7 +126,8 @@ def test_output_just_within_the_limit_is_whole(tmp_path: Path) -> None:
 def test_huge_output_costs_little_memory(tmp_path: Path) -> None:
     script = (
         "import resource, sys, json; sys.path[:] = json.loads(sys.argv[1]);"
-        "from pathlib import Path; from support.plugin_calls import Caller; from shared.plugins.cli import create_plugin;"
+        "from pathlib import Path; from support.plugin_calls import Caller;"
+        "from shared.plugins.cli import create_plugin;"
         "plugin = create_plugin(); plugin.initialize(); caller = Caller(plugin, Path('.'));"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss;"
         "context = caller.context(output=lambda chunk: None); before = peak();"
@@ -162,7 +163,7 @@ def test_timeout_of_one_call(cli: Caller) -> None:
 
 
 STUBBORN = (
-    f"{sys.executable} -c \"import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+    f'{sys.executable} -c "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); '
     "open('pid', 'w').write(str(os.getpid())); time.sleep(1000)\""
 )
 
@@ -255,16 +256,48 @@ def test_credentials_are_not_passed_on(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(
     "name",
-    "OPENAI_API_KEY apikey AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN PGPASSWORD MYSQL_PWD DB_PASS "
-    "GITHUB_PAT GOOGLE_APPLICATION_CREDENTIALS SSH_AUTH_SOCK DOCKER_AUTH_CONFIG SENTRY_DSN NPM_TOKEN KEY1 my_secret "
-    "SECRETS TOKENS SSH_PRIVATE_KEY SESSION_COOKIE".split(),
+    [
+        "OPENAI_API_KEY",
+        "apikey",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+        "PGPASSWORD",
+        "MYSQL_PWD",
+        "DB_PASS",
+        "GITHUB_PAT",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        "SSH_AUTH_SOCK",
+        "DOCKER_AUTH_CONFIG",
+        "SENTRY_DSN",
+        "NPM_TOKEN",
+        "KEY1",
+        "my_secret",
+        "SECRETS",
+        "TOKENS",
+        "SSH_PRIVATE_KEY",
+        "SESSION_COOKIE",
+    ],
 )
 def test_names_of_secrets(name: str) -> None:
     assert name not in command_environment({name: "x"})
 
 
 @pytest.mark.parametrize(
-    "name", "PATH PWD OLDPWD HOME KEYBOARD TOKENIZERS_PARALLELISM AUTHOR GIT_AUTHOR_EMAIL COMPASS KEYMAP LANG".split()
+    "name",
+    [
+        "PATH",
+        "PWD",
+        "OLDPWD",
+        "HOME",
+        "KEYBOARD",
+        "TOKENIZERS_PARALLELISM",
+        "AUTHOR",
+        "GIT_AUTHOR_EMAIL",
+        "COMPASS",
+        "KEYMAP",
+        "LANG",
+    ],
 )
 def test_names_of_no_secret(name: str) -> None:
     assert command_environment({name: "x"})[name] == "x"
@@ -294,7 +327,7 @@ def test_wrong_settings(config: dict[str, object], words: str) -> None:
 
 def test_the_prompt_shows_the_whole_command_with_nothing_hidden(cli: Caller) -> None:
     command = "ls\x1b[2K\r # \u202eharmless\nrm x"
-    info = cli.plugin.format_permission_request("cli", {"command": command, "cwd": "sub"}, "console")
+    info = create_plugin().format_permission_request("cli", {"command": command, "cwd": "sub"}, "console")
     assert info is not None
     assert info.details == "ls\\x1b[2K\\r # \\u202eharmless\nrm x"
     assert info.summary.endswith("/sub")

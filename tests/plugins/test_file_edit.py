@@ -139,7 +139,9 @@ def test_no_tool_leaves_the_workspace(tmp_path: Path, tool: str, args: dict[str,
     (work / "link-file").symlink_to(out / "secret.txt")
     files = configured(work)
     assert "outside the workspace" in files.error(tool, path=path, **args)
-    info = files.plugin.format_permission_request(tool, {"path": path, **args}, "console", context=files.context())
+    plugin = files.plugin
+    assert isinstance(plugin, FileEditPlugin)
+    info = plugin.format_permission_request(tool, {"path": path, **args}, "console", context=files.context())
     assert info is None or "secret" not in info.details.replace("secret.txt", "")
     assert (out / "secret.txt").read_text() == "secret"
 
@@ -330,7 +332,15 @@ def test_undo_does_not_go_through_a_link_put_in_the_files_place(tmp_path: Path) 
 
 @pytest.fixture
 def tree(files: Caller) -> Caller:
-    for name in ("a.py", "src/b.py", "src/deep/c.ts", "src/deep/d.tsx", "docs/e.md", "node_modules/x.js", ".git/config"):
+    for name in (
+        "a.py",
+        "src/b.py",
+        "src/deep/c.ts",
+        "src/deep/d.tsx",
+        "docs/e.md",
+        "node_modules/x.js",
+        ".git/config",
+    ):
         put(files, name, f"name = '{name}'\nfoo(bar)\n")
     return files
 

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.mcp_hosts import alive, children, legacy_program, open_files, program
+from support.mcp_hosts import LEGACY, alive, children, legacy_program, open_files, program
 
 from shared.cancel import CancelToken
 from shared.errors import CancelledException, ToolError, ToolTimeout
@@ -177,7 +177,7 @@ def test_a_cancelled_token_calls_nothing(begin: Begin) -> None:
 
 def test_time_limit(begin: Begin, pool: ThreadPoolExecutor) -> None:
     plugin = begin({"s": program()}, call_timeout_seconds=1.5)
-    with pytest.raises(ToolTimeout, match="s__block|block"):
+    with pytest.raises(ToolTimeout, match="tool 'block' took longer"):
         call(plugin, "s__block")
     assert call(plugin, "s__wait_for_cancel").result == "cancelled"
 
@@ -329,6 +329,15 @@ def test_changed_tools_are_announced(begin: Begin) -> None:
     assert changed.acquire(timeout=30)
     assert {tool.name for tool in plugin.tools()} - before == {"s__extra", "old__fresh"}
     assert call(plugin, "s__extra").result == "late"
+
+
+def test_an_answer_that_breaks_the_protocol_is_one_line(begin: Begin, tmp_path: Path) -> None:
+    server = tmp_path / "bad.py"
+    server.write_text(Path(LEGACY).read_text().replace('"inputSchema": {"type": "object"}', '"inputSchema": 7'))
+    plugin = begin({"old": {"command": sys.executable, "args": [str(server)]}})
+    assert plugin.tools() == []
+    assert "breaks the protocol: ListToolsResult tools" in state(plugin, "old").error
+    assert "\n" not in state(plugin, "old").error
 
 
 def test_a_server_of_the_older_protocol(begin: Begin) -> None:

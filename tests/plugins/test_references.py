@@ -222,7 +222,9 @@ def test_ids_are_checked_when_the_workspace_comes_after_the_settings(work: Path)
 
 
 def test_bad_entries_do_not_stop_the_good_ones(work: Path) -> None:
-    catalogue(work, [{"id": "bad"}, 7, {"id": "ok", "type": "inline", "content": "c", "fetchHint": "x"}, *CATALOGUE[2:3] * 2])
+    catalogue(
+        work, [{"id": "bad"}, 7, {"id": "ok", "type": "inline", "content": "c", "fetchHint": "x"}, *CATALOGUE[2:3] * 2]
+    )
     listed = configured(work).ok("listReferences")
     assert [each["id"] for each in listed["references"]] == ["ok", "rules"]
     assert len(listed["problems"]) == 3

@@ -46,12 +46,12 @@ class Service:
                 self.end_headers()
                 self.wfile.write(service.body)
 
-            def log_message(self, format: str, *args: Any) -> None:
+            def log_message(self, *args: Any) -> None:
                 return
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def results(self, *entries: Any) -> None:

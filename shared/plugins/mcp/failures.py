@@ -7,9 +7,12 @@ from urllib.parse import urlsplit
 import httpx2
 from mcp import MCPError
 from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+from pydantic import ValidationError
 
 from shared.errors import ToolError, ToolTimeout
 from shared.plugins.mcp.spec import ServerSpec
+
+ERROR_CHARS = 500
 
 _REFUSALS = {
     401: "HTTP 401 (not authorised): check the credentials in 'headers'",
@@ -19,8 +22,11 @@ _REFUSALS = {
 
 
 def explain(error: BaseException, spec: ServerSpec, http_status: int | None = None) -> str:
-    """Why a session could not be opened, or broke."""
-    cause = root_cause(error)
+    """Why a session could not be opened, or broke, in one line."""
+    return _one_line(_explained(root_cause(error), spec, http_status))
+
+
+def _explained(cause: BaseException, spec: ServerSpec, http_status: int | None) -> str:
     if isinstance(cause, MCPError):
         return _protocol(cause, spec, http_status)
     if isinstance(cause, httpx2.HTTPStatusError):
@@ -29,7 +35,7 @@ def explain(error: BaseException, spec: ServerSpec, http_status: int | None = No
         return f"cannot reach {_host(spec)} ({type(cause).__name__}: {cause}): is the server running?"
     if isinstance(cause, OSError) and spec.transport == "stdio":
         return _spawn(cause, spec)
-    return f"{type(cause).__name__}: {str(cause).splitlines()[0] if str(cause) else 'no details'}"
+    return _other(cause)
 
 
 def call_error(error: BaseException, spec: ServerSpec, tool: str, http_status: int | None) -> ToolError:
@@ -45,8 +51,8 @@ def call_error(error: BaseException, spec: ServerSpec, tool: str, http_status: i
         return ToolTimeout(f"{what}: no answer in time; the call was cancelled")
     if isinstance(cause, MCPError):
         status = f"HTTP {http_status}, " if http_status is not None else ""
-        return ToolError(f"{what}: {status}error {cause.code}: {cause.message}")
-    return ToolError(f"{what}: {type(cause).__name__}: {cause}")
+        return ToolError(f"{what}: {status}error {cause.code}: {_one_line(cause.message)}")
+    return ToolError(f"{what}: {_one_line(_other(cause))}")
 
 
 def root_cause(error: BaseException) -> BaseException:
@@ -54,6 +60,19 @@ def root_cause(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
+
+
+def _other(cause: BaseException) -> str:
+    if isinstance(cause, ValidationError):
+        first = cause.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        return f"the server's answer breaks the protocol: {cause.title} {where}: {first['msg']}"
+    return f"{type(cause).__name__}: {cause}"
+
+
+def _one_line(text: str) -> str:
+    """Text of a server, fit for a line of status."""
+    return " ".join(text.split())[:ERROR_CHARS]
 
 
 def _protocol(error: MCPError, spec: ServerSpec, http_status: int | None) -> str:

@@ -67,9 +67,7 @@ class TodoPlugin(ConfiguredPlugin):
         self,
         context: ToolContext,
         description: Annotated[str, "What the step is", _LONG],
-        after: Annotated[
-            int | None, "Put it after this step, 0: first; default: last", {"minimum": 0}
-        ] = None,
+        after: Annotated[int | None, "Put it after this step, 0: first; default: last", {"minimum": 0}] = None,
     ) -> dict[str, Any]:
         """Add a step to your plan; later steps are renumbered."""
         return self.board.change(context.agent_id, lambda plan: plan.with_new_step(description, after)).as_dict()
