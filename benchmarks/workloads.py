@@ -111,9 +111,7 @@ def _concurrent(count: int) -> Figures:
     runtime.create_session("m")
     before = _rss_kb()
     begun = time.perf_counter()
-    threads = [
-        threading.Thread(target=lambda: runtime.create_session("m").send_message("go")) for _ in range(count)
-    ]
+    threads = [threading.Thread(target=lambda: runtime.create_session("m").send_message("go")) for _ in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -6,6 +6,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from shared.errors import ConfigError
+
 
 def env(name: str, *fallbacks: str) -> str | None:
     """The first of these environment variables that is set and not empty."""
@@ -113,3 +115,17 @@ def openai_api_key() -> str | None:
 def openai_base_url() -> str | None:
     """Where the chat completions server is (`OPENAI_BASE_URL`)."""
     return env("OPENAI_BASE_URL")
+
+
+def retry_settings() -> dict[str, float]:
+    """How patiently model calls are tried again, where the user says so (`AI_RETRY_…`)."""
+    names = {"attempts": "AI_RETRY_ATTEMPTS", "base_delay": "AI_RETRY_BASE_DELAY", "max_delay": "AI_RETRY_MAX_DELAY"}
+    found: dict[str, float] = {}
+    for field, name in names.items():
+        if (value := env(name)) is None:
+            continue
+        try:
+            found[field] = float(value)
+        except ValueError:
+            raise ConfigError(f"{name} must be a number, not '{value}'") from None
+    return found

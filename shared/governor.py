@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from shared.cancel import CancelToken
+from shared.config import retry_settings
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,13 @@ class RetryPolicy:
     rate_limit_attempts: int = 12  # for a busy one: the gate spaces them out
     base_delay: float = 1.0
     max_delay: float = 60.0
+
+    @staticmethod
+    def from_environment() -> RetryPolicy:
+        """The defaults, changed by what the user set outside."""
+        given = retry_settings()
+        attempts = int(given.pop("attempts", RetryPolicy.attempts))
+        return RetryPolicy(attempts=attempts, **given)
 
     def delay(self, attempt: int, retry_after: float | None = None) -> float:
         """Seconds until the next attempt, with jitter; `attempt` counts from 1."""

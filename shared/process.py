@@ -61,7 +61,12 @@ def run_process(
     errors = subprocess.STDOUT if merge_stderr else subprocess.DEVNULL
     with _input(stdin) as source:
         process = _start(argv, cwd=cwd, env=marked, stdin=source, stderr=errors)
-    watch = _Watch(process, mark, cancel, on_output)
+    try:
+        watch = _Watch(process, mark, cancel, on_output)
+    except BaseException:  # no descriptors left, perhaps: what cannot be watched may not run
+        _signal_all(process.pid, mark, signal.SIGKILL)
+        process.communicate()
+        raise
     try:
         return watch.run(time.monotonic() + timeout, grace)
     finally:

@@ -62,7 +62,7 @@ class JaatoRuntime:
         self.commands = Commands()
         self.broker: PermissionBroker | None = None
         self.hooks: ToolHooks | None = None
-        self.retry = retry or RetryPolicy()
+        self.retry = retry or RetryPolicy.from_environment()
         self._lock = threading.Lock()
         self._configs: dict[str, ProviderConfig] = {}
         self._given: dict[str, Provider] = {}

@@ -22,7 +22,7 @@ class Validator:
     def __init__(self, schema: Mapping[str, Any], *, what: str = "schema") -> None:
         self.schema = schema
         try:
-            self._compiled = jsonschema_rs.Draft202012Validator(dict(schema))
+            self._compiled = jsonschema_rs.Draft202012Validator(dict(schema), retriever=_refuse)
         except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
             raise ConfigError(f"{what} is not a valid JSON Schema: {str(error).splitlines()[0]}") from error
 
@@ -40,8 +40,17 @@ class Validator:
         import jsonschema
 
         validator = jsonschema.Draft202012Validator(dict(self.schema))
-        found = sorted(validator.iter_errors(value), key=lambda error: [str(step) for step in error.path])
-        return [_sentence(error) for error in found] or ["the value cannot be written as JSON"]
+        try:
+            found = sorted(validator.iter_errors(value), key=lambda error: [str(step) for step in error.path])
+            sentences = dict.fromkeys(_sentence(error) for error in found)  # one missing field is reported per field
+        except Exception:  # a pattern that only the compiled check can read, or a value nested too deeply
+            sentences = {}
+        return list(sentences) or [f"expected a value that fits {_clipped(str(dict(self.schema)), 300)}"]
+
+
+def _refuse(uri: str) -> Any:
+    """A schema may come from anywhere: checking it must not open files or connections."""
+    raise ValueError(f"the schema refers to '{uri}', which is outside of it")
 
 
 def _sentence(error: Any) -> str:
@@ -53,6 +62,8 @@ def _sentence(error: Any) -> str:
             lead = "" if where == "arguments" else f"{where}."
             fields = ", ".join(f"'{lead}{name}'" for name in missing)
             return f"missing required field {fields}: expected {_expected_of(error.schema, missing)}"
+        case "anyOf" | "oneOf" if error.context:
+            return _alternatives(error, where)
         case "additionalProperties":
             known = list(error.schema.get("properties", {}))
             extra = [name for name in error.instance if name not in known]
@@ -63,12 +74,32 @@ def _sentence(error: Any) -> str:
             choices = ", ".join(map(repr, error.validator_value))
             return f"'{where}': expected one of {choices}, got {_shown(error.instance)}"
         case _:
-            return f"'{where}': {error.message}"
+            return f"'{where}': {_clipped(error.message, 300)}"
+
+
+def _alternatives(error: Any, where: str) -> str:
+    """Of several permitted shapes: what is wrong inside the one that was meant, or which there are."""
+    depth = len(error.absolute_path)
+    inner = [
+        each for each in error.context if len(each.absolute_path) > depth or each.validator not in ("type", "enum")
+    ]
+    if inner:
+        return "; ".join(dict.fromkeys(_sentence(each) for each in inner))
+    kinds = [_kind(option) for option in error.validator_value]
+    return f"'{where}': expected {' or '.join(kinds)}, got {_shown(error.instance)}"
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return "one of " + ", ".join(map(repr, schema["enum"]))
+    if "anyOf" in schema:
+        return " or ".join(_kind(option) for option in schema["anyOf"])
+    return _type_name(schema.get("type", "a value"))
 
 
 def _expected_of(schema: Mapping[str, Any], names: list[str]) -> str:
     properties = schema.get("properties", {})
-    return ", ".join(_type_name(properties.get(name, {}).get("type", "a value")) for name in names)
+    return ", ".join(_kind(properties.get(name, {})) for name in names)
 
 
 def _type_name(kind: Any) -> str:
@@ -78,5 +109,8 @@ def _type_name(kind: Any) -> str:
 def _shown(value: Any) -> str:
     names = {dict: "object", list: "array", str: "string", bool: "boolean", type(None): "null"}
     kind = names.get(type(value), type(value).__name__)
-    text = repr(value)
-    return f"{kind} {text if len(text) <= 60 else text[:57] + '...'}"
+    return f"{kind} {_clipped(repr(value), 60)}"
+
+
+def _clipped(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -327,6 +327,7 @@ class JaatoSession:
     def close(self) -> None:
         """Stop what runs and shut the session's own plugin instances down."""
         self.cancel_token.cancel("the session was closed")
+        self._agent.keeper.close()
         self.view.close()
 
     @property

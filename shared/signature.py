@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import inspect
+import math
 import re
 import types
 import typing
@@ -28,13 +29,15 @@ _LISTS = (list, tuple, set, frozenset)
 
 def parameters_schema(fn: Callable[..., Any], *, skip: frozenset[str] = frozenset()) -> dict[str, Any]:
     """The JSON Schema of a function's parameters, closed to unknown fields."""
-    hints = typing.get_type_hints(fn, include_extras=True)
+    hints = hints_of(fn)
     described = parameter_docs(inspect.getdoc(fn) or "")
     properties: dict[str, Any] = {}
     required: list[str] = []
     for name, parameter in inspect.signature(fn).parameters.items():
         if name in skip or name == "self" or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            raise ConfigError(f"{_name_of(fn)}, parameter '{name}' is positional only; tools are called by keyword")
         properties[name] = _property(fn, name, parameter, hints.get(name, Any), described.get(name))
         if parameter.default is parameter.empty:
             required.append(name)
@@ -44,18 +47,37 @@ def parameters_schema(fn: Callable[..., Any], *, skip: frozenset[str] = frozense
     return schema
 
 
+def hints_of(fn: Callable[..., Any]) -> dict[str, Any]:
+    """The type hints of a function, as types."""
+    try:
+        return typing.get_type_hints(fn, include_extras=True)
+    except (AttributeError, NameError, SyntaxError, TypeError) as error:
+        raise ConfigError(
+            f"{_name_of(fn)}: its type hints cannot be read: {error}; import the types at run time, "
+            "not only under TYPE_CHECKING"
+        ) from error
+
+
+def _name_of(fn: Callable[..., Any]) -> str:
+    return getattr(fn, "__qualname__", repr(fn))
+
+
 def _property(
     fn: Callable[..., Any], name: str, parameter: inspect.Parameter, hint: Any, doc: str | None
 ) -> dict[str, Any]:
     try:
         schema = type_schema(hint)
     except ConfigError as error:
-        raise ConfigError(f"{fn.__qualname__}, parameter '{name}': {error}") from None
+        raise ConfigError(f"{_name_of(fn)}, parameter '{name}': {error}") from None
+    except RecursionError:
+        raise ConfigError(
+            f"{_name_of(fn)}, parameter '{name}': type {hint!r} contains itself; use dict for the part that repeats"
+        ) from None
     if doc:
         schema = {**schema, "description": doc}
     if parameter.default is not parameter.empty and parameter.default is not None:
         default = parameter.default.value if isinstance(parameter.default, enum.Enum) else parameter.default
-        if isinstance(default, (str, int, float, bool, list, dict)):
+        if isinstance(default, (str, int, bool, list, dict)) or (isinstance(default, float) and math.isfinite(default)):
             schema = {**schema, "default": default}
     return schema
 
@@ -71,6 +93,8 @@ def type_schema(hint: Any) -> dict[str, Any]:
         return _enum(list(args))
     if origin in (Union, types.UnionType):
         return _union(args)
+    if origin is tuple and args and args[-1] is not Ellipsis:
+        return _fixed_tuple(args)
     if (origin or hint) in _LISTS or _is_abc(origin or hint, "Sequence", "Iterable", "Set"):
         return {"type": "array", "items": type_schema(args[0]) if args else {}}
     if origin is dict or hint is dict or _is_abc(origin or hint, "Mapping", "MutableMapping"):
@@ -81,6 +105,14 @@ def type_schema(hint: Any) -> dict[str, Any]:
     raise ConfigError(
         f"type {hint!r} has no JSON Schema; use str, int, float, bool, Literal, list, dict or a dataclass"
     )
+
+
+def _fixed_tuple(args: tuple[Any, ...]) -> dict[str, Any]:
+    options = [type_schema(arg) for arg in args]
+    size = {"minItems": len(args), "maxItems": len(args)}
+    if all(option == options[0] for option in options):
+        return {"type": "array", "items": options[0], **size}
+    return {"type": "array", "prefixItems": options, **size}
 
 
 def _is_abc(hint: Any, *names: str) -> bool:
@@ -171,9 +203,9 @@ def parameter_docs(doc: str) -> dict[str, str]:
         elif inside and (google := _GOOGLE.match(line)) and (not current or _indent(line) <= indent):
             current, indent = google[1], _indent(line)
             found[current] = google[2].strip()
-        elif current and line.strip() and (_indent(line) > indent or not inside):
+        elif current and line.strip() and (_indent(line) > indent or not (inside or line.startswith(":"))):
             found[current] += " " + line.strip()
-        elif not line.strip() and not inside:
+        elif not inside:
             current = ""
     return found
 

@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from shared.aio import settled
+from shared.cancel import CancelToken
 from shared.coerce import Converter, converter
 from shared.errors import PluginError
 from shared.schema import Validator
-from shared.signature import parameters_schema, summary_of
+from shared.signature import hints_of, parameters_schema, summary_of
 from shared.types import ToolSchema
 
 if TYPE_CHECKING:
-    from shared.cancel import CancelToken
     from shared.plugin import PermissionDisplayInfo, ToolPlugin
     from shared.session import JaatoSession
 
@@ -63,9 +64,8 @@ class Tool:
         """The tool as a plain callable for host code: a dict, or keywords."""
 
         def execute(args: Mapping[str, Any] | None = None, /, **keywords: Any) -> Any:
-            from shared.cancel import CancelToken
-
-            return self.invoke({**(args or {}), **keywords}, ToolContext("main", CancelToken()))
+            token = CancelToken()
+            return settled(self.invoke({**(args or {}), **keywords}, ToolContext("main", token)), token)
 
         return execute
 
@@ -109,29 +109,37 @@ def tool(fn: Any = None, /, **options: Any) -> Any:
 
 
 def tools_of(plugin: ToolPlugin) -> list[Tool]:
-    """All methods of an object that are marked with `@tool`, in the order of their definition."""
-    marked: dict[str, Tool] = {}
+    """All methods of an object that are marked with `@tool`, in the order of their definition.
+
+    A subclass that overrides one says again that it is a tool; without the mark it is none any more.
+    """
+    marked: dict[str, None] = {}
     for cls in reversed(type(plugin).__mro__):
         for name, member in vars(cls).items():
             if hasattr(member, "__jaato_tool__"):
-                marked[name] = Tool.from_function(getattr(plugin, name), plugin=plugin.name)
-            elif name in marked:
-                del marked[name]
-    return list(marked.values())
+                marked[name] = None
+            else:
+                marked.pop(name, None)
+    return [Tool.from_function(getattr(plugin, name), plugin=plugin.name) for name in marked]
 
 
 def _context_parameters(fn: Callable[..., Any]) -> list[str]:
     try:
         hints = typing.get_type_hints(fn)
-    except (NameError, TypeError):
+    except (AttributeError, NameError, SyntaxError, TypeError):
         hints = getattr(fn, "__annotations__", {})
-    return [name for name, hint in hints.items() if hint is ToolContext or hint == "ToolContext"]
+    return [name for name, hint in hints.items() if _is_context(hint)]
+
+
+def _is_context(hint: Any) -> bool:
+    if isinstance(hint, str):  # of a plugin that imports the type for its type checker only
+        return hint.replace(" ", "").removesuffix("|None") == "ToolContext"
+    return hint is ToolContext or ToolContext in typing.get_args(hint)
 
 
 def _converters(fn: Callable[..., Any]) -> dict[str, Converter]:
-    hints = typing.get_type_hints(fn, include_extras=True)
-    given = {name: hint for name, hint in hints.items() if name != "return" and hint is not ToolContext}
-    return {name: convert for name, hint in given.items() if (convert := converter(hint))}
+    wanted = [(name, hint) for name, hint in hints_of(fn).items() if name != "return" and not _is_context(hint)]
+    return {name: convert for name, hint in wanted if (convert := converter(hint))}
 
 
 def _by_keyword(fn: Callable[..., Any], context_names: list[str], converters: Mapping[str, Converter]) -> Invoke:
@@ -158,13 +166,11 @@ def _adapt(schema: ToolSchema, fn: Callable[..., Any]) -> Invoke:
     except (TypeError, ValueError):  # builtins without a signature
         return lambda args, context: fn(dict(args))
     keywords = _by_keyword(fn, context_names, {})
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        return keywords
     properties = set(schema.parameters.get("properties", {}))
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     needed = [p for p in positional if p.default is p.empty]
-    lone = positional[0] if positional and len(needed) <= 1 and len(positional) == 1 else None
-    if lone is not None and (lone.name not in properties or (lone.name in _DICT_NAMES and properties != {lone.name})):
+    lone = _lone(positional, properties)
+    if lone is not None and _takes_dict(lone, properties):
         if context_names:
             return lambda args, context: fn(dict(args), **dict.fromkeys(context_names, context))
         return lambda args, context: fn(dict(args))
@@ -174,3 +180,17 @@ def _adapt(schema: ToolSchema, fn: Callable[..., Any]) -> Invoke:
             f"its schema offers {sorted(properties)}; take one dict, or the schema's fields as keywords"
         )
     return keywords
+
+
+def _lone(positional: list[inspect.Parameter], properties: set[str]) -> inspect.Parameter | None:
+    """The parameter that might take all arguments: the only one, or the only needed one beside settings of its own."""
+    needed = [p for p in positional if p.default is p.empty]
+    first = needed[0] if len(needed) == 1 else positional[0] if len(positional) == 1 else None
+    return None if any(p is not first and p.name in properties for p in positional) else first
+
+
+def _takes_dict(parameter: inspect.Parameter, properties: set[str]) -> bool:
+    """Whether an executor's one parameter is meant for all arguments rather than for one field."""
+    if parameter.kind is parameter.POSITIONAL_ONLY or parameter.name not in properties:
+        return True
+    return parameter.name in _DICT_NAMES and properties != {parameter.name}

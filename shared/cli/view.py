@@ -45,7 +45,8 @@ class TurnView:
 
     def on_retry(self, message: str, attempt: int, max_attempts: int, delay: float) -> None:
         """A model call is tried again."""
-        self.console.print(f"  [yellow]↻ {escape(message)} ({attempt}/{max_attempts})[/]")
+        if not self._quiet:
+            self.console.print(f"  [yellow]↻ {escape(message)} ({attempt}/{max_attempts})[/]")
 
 
 def _brief(args: Mapping[str, Any]) -> str:

@@ -54,14 +54,9 @@ class ContextKeeper:
         self._vain: ContextUsage | None = None
         strategy.initialize({**config.plugin_config, "summarizer": summarizer})
 
-    def observe(self, prompt_tokens: int, sent: History | int) -> None:
-        """Take the real size of a prompt: of this history with its overhead, or of one estimated at `sent` tokens."""
-        estimated = sent if isinstance(sent, int) else sent.tokens + self._overhead
+    def observe(self, prompt_tokens: int, estimated: int) -> None:
+        """Take the real size of a prompt whose estimate (history, system prompt, tools) was `estimated`."""
         self._gauge.observe(prompt_tokens, estimated)
-
-    def prompt_tokens(self, history: History) -> int:
-        """The likely size of a prompt made from this history now, system prompt and tools included."""
-        return self._gauge.real(history.tokens + self._overhead)
 
     def usage(self, history: History, *, overhead: int | None = None) -> ContextUsage:
         """How full the context is; `overhead` is the estimate of system prompt and tools (None: as given before)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import threading
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -132,11 +133,20 @@ def _opened(terminal: str) -> Iterator[int]:
 def _bell(ended: CancelToken) -> Iterator[int]:
     """A descriptor that becomes readable when the question is no longer needed."""
     reader, writer = os.pipe()
-    forget = ended.on_cancel(lambda: os.write(writer, b"x"))
+    lock, is_open = threading.Lock(), True
+
+    def ring() -> None:
+        with lock:
+            if is_open:  # a late ring must not write to whatever has got this number since
+                os.write(writer, b"x")
+
+    forget = ended.on_cancel(ring)
     try:
         yield reader
     finally:
         forget()
+        with lock:
+            is_open = False
         os.close(reader)
         os.close(writer)
 

@@ -255,7 +255,8 @@ class _Limits:
         request.headers.pop("x-server-timeout", None)
 
 
-# The SDK does not close a response whose content it cannot read, so the last one of each thread is noted.
+# The SDK leaves a response whose content it cannot read to garbage collection, and hides its status from us,
+# so the last one of each thread is noted.
 _last = threading.local()
 
 

@@ -105,7 +105,6 @@ def test_overhead_counts_and_is_remembered() -> None:
     alone = keeper.usage(history).total_tokens
     assert keeper.usage(history, overhead=500).total_tokens == alone + 500
     assert keeper.usage(history).total_tokens == alone + 500
-    assert keeper.prompt_tokens(history) == alone + 500
     given = ContextKeeper(TruncateGC(), GCConfig(), 10_000, overhead=70)
     assert given.usage(history).total_tokens == alone + 70
 
@@ -115,7 +114,7 @@ def test_reported_usage_corrects_the_estimate() -> None:
     estimate = history.tokens
     assert keeper.before_call(history) is not None
     history, keeper = History(long_turn(100, size=1_000)), truncating(40_000)
-    keeper.observe(estimate // 2, history)
+    keeper.observe(estimate // 2, history.tokens)
     assert keeper.usage(history).total_tokens == pytest.approx(estimate / 2, rel=0.05)
     assert keeper.before_call(history) is None
     keeper.observe(estimate, estimate)
@@ -125,7 +124,7 @@ def test_reported_usage_corrects_the_estimate() -> None:
 def test_absurd_figures_do_not_blind_the_keeper() -> None:
     history, keeper = History(long_turn(400, size=1_000)), truncating(10_000)
     for reported in (0, -5, 1):
-        keeper.observe(reported, history)
+        keeper.observe(reported, history.tokens)
         assert keeper.usage(history).percent_used > 80
 
 
@@ -140,7 +139,7 @@ def test_an_overflow_shrinks_what_seemed_to_fit() -> None:
 
 def test_an_overflow_against_reported_figures_lowers_the_limit() -> None:
     history, keeper = History(long_turn(100, size=1_000)), truncating(1_000_000)
-    keeper.observe(history.tokens, history)
+    keeper.observe(history.tokens, history.tokens)
     before = history.tokens
     keeper.collect(history, OVERFLOW)
     assert keeper.usage(history).context_limit <= before
@@ -154,7 +153,7 @@ def test_overflows_without_end_leave_a_valid_history(limit: int, observed: bool)
     history, keeper = History(messages), truncating(limit)
     for _ in range(30):
         if observed:
-            keeper.observe(history.tokens, history)
+            keeper.observe(history.tokens, history.tokens)
         before = history.tokens
         keeper.collect(history, OVERFLOW)
         assert history.tokens <= before
@@ -274,6 +273,13 @@ def test_truncate_keeps_as_many_rounds_as_fit_when_it_makes_room() -> None:
     usage = keeper.usage(history)
     assert usage.turns > 50
     assert 40 < usage.percent_used <= 50
+
+
+def test_what_weighs_less_than_the_gap_it_would_leave_stays() -> None:
+    messages = [user("task"), says("a", pinned=True), says("b"), says("c", pinned=True), *round_of("ok")]
+    history, keeper = History(messages), truncating(100_000, preserve_recent_turns=1)
+    assert keeper.collect(history).items_collected == 0
+    assert history.snapshot() == messages
 
 
 def test_system_prompt_and_tools_over_the_threshold_do_not_cost_the_whole_history() -> None:

@@ -165,7 +165,7 @@ def test_an_unanswered_question_times_out_as_denied(queue: QueueChannel) -> None
     broker = PermissionBroker(Policy(), channel=queue, ttl_seconds=0.05)
     assert "timed out" in outcome(broker, WRITE, {})
     assert broker.pending() == []
-    until(lambda: not queue._open)
+    until(lambda: queue.next(0) is None)
 
 
 def test_the_policys_channel_timeout_is_the_ttl(queue: QueueChannel) -> None:

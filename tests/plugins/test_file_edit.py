@@ -446,6 +446,21 @@ def test_a_catastrophic_search_is_cancelled(files: Caller) -> None:
     assert "Cancelled" in values[0].text
 
 
+def test_a_simple_search_has_a_time_limit_too(tmp_path: Path) -> None:
+    files = configured(tmp_path, search_timeout_seconds=1e-9)
+    put(files, "a.txt", "a\n")
+    assert "took longer" in files.error("search_files", pattern="a")
+
+
+def test_searching_never_runs_code_of_the_workspace(files: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("re.py", "json.py", "sitecustomize.py", "usercustomize.py", "fnmatch.py", "shared/__init__.py"):
+        put(files, name, "open('pwned', 'w').write('x'); raise SystemExit('needle')\n")
+    monkeypatch.chdir(files.workspace)
+    monkeypatch.syspath_prepend("")
+    assert files.ok("search_files", pattern="need+le").count("\n") == 5
+    assert not list(files.workspace.rglob("pwned"))
+
+
 # -- permission ----------------------------------------------------------------------------------
 
 

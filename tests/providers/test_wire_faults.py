@@ -241,6 +241,41 @@ def test_silence_after_a_whole_answer_does_not_hold_it_back(speaker: Speaker, ta
     assert ask(made.provider, speaker.request()).get_text() == "It is sunny."
 
 
+@pytest.mark.parametrize("fault", ["drop", "hang"])
+def test_a_line_that_breaks_after_the_finish_reason_has_said_everything(
+    speaker: Speaker, talk: Any, fault: str
+) -> None:
+    def breaks(sent: Request) -> Answer:
+        answer = speaker.render(PLAIN, sent)
+        at = answer.body.index(b"\n\n", answer.body.lower().rindex(b'"stop"')) + 2
+        faulty: Answer = getattr(answer, fault)(at)
+        return faulty
+
+    made = talk(breaks, PLAIN)
+    response = ask(made.provider, speaker.request())
+    assert (response.get_text(), response.finish_reason) == ("It is sunny.", FinishReason.STOP)
+    assert response.usage.total_tokens > 0
+    assert ask(made.provider, speaker.request()).get_text() == "It is sunny."
+
+
+def test_waiting_for_a_connection_has_its_own_limit(speaker: Speaker, talk: Any) -> None:
+    made = talk(Answer().mute(), max_connections=1, connect_timeout_seconds=0.2, timeout_seconds=300)
+    token = CancelToken()
+
+    def occupy() -> None:
+        with pytest.raises(CancelledException):
+            ask(made.provider, speaker.request(), cancel=token)
+
+    first = threading.Thread(target=occupy)
+    first.start()
+    made.server.wait_hanging(1)
+    with pytest.raises(ConnectionFailed, match="max_connections"):
+        ask(made.provider, speaker.request())
+    token.cancel()
+    first.join(10)
+    assert not first.is_alive()
+
+
 def test_nobody_listens(speaker: Speaker) -> None:
     with WireServer(Script(speaker.render)) as server:
         url = server.url

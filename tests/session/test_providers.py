@@ -55,8 +55,10 @@ def test_the_host_example(dialect: Dialect, stack: ExitStack, monkeypatch: pytes
         monkeypatch.setenv(variable, url)
     project_id, location, model = None, None, dialect.model
 
-    registry = PluginRegistry(); registry.discover()  # noqa: E702
-    for name in ("cli", "mcp"): registry.expose_tool(name)  # noqa: E701
+    registry = PluginRegistry()
+    registry.discover()  # noqa: E702
+    for name in ("cli", "mcp"):
+        registry.expose_tool(name)  # noqa: E701
     client = JaatoClient(provider_name=dialect.name)
     client.connect(project_id, location, model)
     client.configure_tools(registry)

@@ -54,9 +54,7 @@ def test_coroutine_tools_run() -> None:
 
 
 def test_a_crash_unknown_tool_and_bad_arguments_are_answered_and_the_turn_goes_on() -> None:
-    script = steps(
-        calls(("crash", {}), ("ad", {"a": 1}), ("add", {"a": "one", "c": 1}), ("add", {"a": 1})), "so be it"
-    )
+    script = steps(calls(("crash", {}), ("ad", {"a": 1}), ("add", {"a": "one", "c": 1}), ("add", {"a": 1})), "so be it")
     with scripted_client(script, Lab()) as client:
         assert client.send_message("go") == "so be it"
         crash, unknown, bad, good = results_of(client.get_history())

@@ -64,7 +64,9 @@ GEMINI = Dialect(
         "rate_limited": gemini_wire.error(429, "slow down", retry_delay="1s"),
         "overloaded": gemini_wire.error(503, "busy"),
         "server_failed": gemini_wire.error(500, "oops"),
-        "overflow": gemini_wire.error(400, "The input token count (9) exceeds the maximum number of tokens allowed (8)."),
+        "overflow": gemini_wire.error(
+            400, "The input token count (9) exceeds the maximum number of tokens allowed (8)."
+        ),
         "auth": gemini_wire.error(400, "API key not valid.", reason="API_KEY_INVALID"),
         "no_such_model": gemini_wire.error(404, "models/nope is not found"),
         "bad_request": gemini_wire.error(400, "nonsense"),
@@ -133,7 +135,9 @@ class WireLab:
             whole = self.dialect.render(_PART, request)
             half = len(whole.body) // 2
             if fault == "garbage":
-                return Answer(b'data: {"oops\n\n{]' if "event" in whole.content_type else b"{]", 200, {}, whole.content_type)
+                return Answer(
+                    b'data: {"oops\n\n{]' if "event" in whole.content_type else b"{]", 200, {}, whole.content_type
+                )
             return whole.drop(half) if fault == "dropped" else whole.cut(half)
 
         return broken

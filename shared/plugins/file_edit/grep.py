@@ -11,8 +11,10 @@ import json
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from shared.cancel import CancelToken
 from shared.errors import ToolError
@@ -25,7 +27,9 @@ from shared.workspace import Workspace
 SHOWN_CHARS = 300
 LINE_CHARS = 20_000
 _SLOW = re.compile(r"[*+?{(]")
-_BOOT = "import json, sys; sys.path[:] = json.loads(sys.stdin.readline()); from {0} import work; work()"
+#: Our own code comes last on the path of the searching process, and the workspace never is on it.
+_BOOT = "import sys; sys.path.append(sys.argv[1]); from {0} import work; work()"
+_PACKAGE_ROOT = str(Path(__file__).parents[3])
 
 
 @dataclass(frozen=True)
@@ -54,16 +58,40 @@ def search(query: Query, cancel: CancelToken, timeout: float) -> Findings:
     """Run a search; a bad pattern or place is a ToolError."""
     if _SLOW.search(query.pattern):
         return _search_apart(query, cancel, timeout)
-    return _limited(_matches(query, cancel.raise_if_cancelled), query.max_results)
+    end = time.monotonic() + timeout
+
+    def check() -> None:
+        cancel.raise_if_cancelled()
+        if time.monotonic() > end:
+            raise _TimeIsUp
+
+    return _search_here(query, check, timeout)
 
 
-def _limited(found: Iterator[str], most: int) -> Findings:
+class _TimeIsUp(Exception):
+    """A search took too long."""
+
+
+def _search_here(query: Query, check: Callable[[], object], timeout: float) -> Findings:
     lines: list[str] = []
-    for line in found:
-        if len(lines) == most:
-            return Findings(tuple(lines), f"only the first {most} matches are shown: narrow the pattern or the path")
-        lines.append(line)
+    try:
+        for line in _matches(query, check):
+            if len(lines) == query.max_results:
+                return Findings(tuple(lines), _too_many(query.max_results))
+            lines.append(line)
+    except _TimeIsUp:
+        return _out_of_time(tuple(lines), timeout)
     return Findings(tuple(lines))
+
+
+def _too_many(most: int) -> str:
+    return f"only the first {most} matches are shown: narrow the pattern or the path"
+
+
+def _out_of_time(lines: tuple[str, ...], timeout: float) -> Findings:
+    if not lines:
+        raise ToolError(f"the search took longer than {timeout:g} s: simplify the pattern or narrow the path")
+    return Findings(lines, f"stopped after {timeout:g} s: simplify the pattern or narrow the path for the rest")
 
 
 def _matches(query: Query, check: Callable[[], object]) -> Iterator[str]:
@@ -119,15 +147,14 @@ def _search_apart(query: Query, cancel: CancelToken, timeout: float) -> Findings
     from shared.process import run_process
 
     output = bytearray()
-    request = f"{json.dumps(sys.path)}\n{json.dumps(asdict(query))}\n".encode()
     end = run_process(
-        [sys.executable, "-I", "-c", _BOOT.format(__name__)],
-        cwd=query.root,
+        [sys.executable, "-I", "-c", _BOOT.format(__name__), _PACKAGE_ROOT],
+        cwd="/",
         env={},
         cancel=cancel,
         timeout=timeout,
         on_output=output.extend,
-        stdin=request,
+        stdin=json.dumps(asdict(query)).encode(),
         merge_stderr=False,
         grace=0,
     )
@@ -138,9 +165,7 @@ def _search_apart(query: Query, cancel: CancelToken, timeout: float) -> Findings
             raise ToolError(reply["error"])
     lines = tuple(reply["line"] for reply in replies if "line" in reply)
     if end.outcome == "timed_out":
-        if not lines:
-            raise ToolError(f"the search took longer than {timeout:g} s: simplify the pattern or narrow the path")
-        return Findings(lines, f"stopped after {timeout:g} s: simplify the pattern or narrow the path for the rest")
+        return _out_of_time(lines, timeout)
     if not any("cut" in reply for reply in replies):
         raise ToolError("the search failed: simplify the pattern")
     return Findings(lines, replies[-1]["cut"])
@@ -148,12 +173,12 @@ def _search_apart(query: Query, cancel: CancelToken, timeout: float) -> Findings
 
 def work() -> None:
     """The searching process: one request from standard input, one JSON line for each match."""
-    query = Query(**json.loads(sys.stdin.readline()))
+    query = Query(**json.load(sys.stdin))
     left = query.max_results
     try:
         for line in _matches(query, lambda: None):
             if not left:
-                _say(cut=f"only the first {query.max_results} matches are shown: narrow the pattern or the path")
+                _say(cut=_too_many(query.max_results))
                 return
             _say(line=line)
             left -= 1

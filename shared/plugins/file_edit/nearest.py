@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
+from heapq import nlargest
 
 MAX_LINES = 20_000
-MAX_COMPARED = 2_000
+MAX_COMPARED = 50
+LINE_CHARS = 200
 SHOWN_LINES = 12
+_WORD = re.compile(r"\w+")
 
 
 def nearest_hint(text: str, wanted: str) -> str:
@@ -18,7 +22,7 @@ def nearest_hint(text: str, wanted: str) -> str:
     window = lines[start : start + len(asked)]
     same = [line.strip() for line in window] == [line.strip() for line in asked]
     why = "only the white space differs" if same else "the most similar part is"
-    shown = "\n".join(f"{start + n + 1:>6}\t{line[:200]}" for n, line in enumerate(window[:SHOWN_LINES]))
+    shown = "\n".join(f"{start + n + 1:>6}\t{line[:LINE_CHARS]}" for n, line in enumerate(window[:SHOWN_LINES]))
     return f"Copy the text exactly: {why} at line {start + 1}:\n{shown}"
 
 
@@ -40,6 +44,10 @@ def _similar_line(lines: list[str], asked: list[str]) -> int | None:
     if first is None:
         return None
     offset, line = first
-    candidates = [candidate[:200] for candidate in lines[:MAX_COMPARED]]
-    close = get_close_matches(line[:200], candidates, n=1, cutoff=0.6)
-    return max(0, candidates.index(close[0]) - offset) if close else None
+    words = set(_WORD.findall(line[:LINE_CHARS]))
+    # Comparing lines is slow: only those that share most words with the one asked for are.
+    shared = [(len(words & set(_WORD.findall(text[:LINE_CHARS]))), -number) for number, text in enumerate(lines)]
+    likely = [-number for count, number in nlargest(MAX_COMPARED, shared) if count]
+    close = get_close_matches(line[:LINE_CHARS], [lines[number][:LINE_CHARS] for number in likely], n=1, cutoff=0.6)
+    found = next((number for number in likely if close and lines[number][:LINE_CHARS] == close[0]), None)
+    return None if found is None else max(0, found - offset)

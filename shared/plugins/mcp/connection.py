@@ -6,8 +6,9 @@ import asyncio
 import logging
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from shared.aio import loop_thread
@@ -54,6 +55,8 @@ class Connection:
         self._opening: asyncio.Future[Link | None] | None = None
         self._link: Link | None = None
         self._scope: CancelScope | None = None
+        self._calm = asyncio.Event()  # not just now starting a program
+        self._calm.set()
         self._stopping = 0
         self._closed = False
         self._failures = 0
@@ -138,12 +141,14 @@ class Connection:
             return
         self._stopping += 1
         try:
+            await self._calm.wait()
             if self._link is not None and self._scope is not None:
                 self._scope.deadline = self._loop.time() + GOODBYE_SECONDS
                 self._link.end()
             elif self._scope is not None:
                 self._scope.cancel()
-            await asyncio.wait({self._owner}, timeout=STOP_SECONDS)
+            if self._owner is not None:
+                await asyncio.wait({self._owner}, timeout=STOP_SECONDS)
         finally:
             self._stopping -= 1
 
@@ -164,7 +169,9 @@ class Connection:
                     self._scope.cancel()
                 await asyncio.sleep(max(0.0, self._retry_at - self._loop.time()))
                 self._scope.deadline = self._loop.time() + self.connect_seconds
-                async with sdk.open_link(self.spec, self.stderr, request_seconds=self.connect_seconds) as link:
+                async with sdk.open_link(
+                    self.spec, self.stderr, request_seconds=self.connect_seconds, undisturbed=self._undisturbed
+                ) as link:
                     self._set_tools(await link.fetch_tools())
                     self._scope.deadline = math.inf
                     await self._keep(link, opening)
@@ -174,6 +181,15 @@ class Connection:
             error = str(problem)
         finally:
             self._gone(error, opening)
+
+    @contextmanager
+    def _undisturbed(self) -> Iterator[None]:
+        """Hold back a stop while a program is being started: cut off there, nobody would wait for its end."""
+        self._calm.clear()
+        try:
+            yield
+        finally:
+            self._calm.set()
 
     async def _keep(self, link: Link, opening: asyncio.Future[Link | None]) -> None:
         """Offer the session to callers and follow changes of its tools, until it is over."""

@@ -50,7 +50,7 @@ class McpPlugin(ConfiguredPlugin):
 
     def __init__(self) -> None:
         super().__init__()
-        self.on_tools_changed: list[Callable[[], None]] = []
+        self.on_tools_changed: list[Callable[[], object]] = []
         self._settings: Settings | None = None  # None until initialised
         self._workspace: Path | None = None  # the runtime's, once attached
         self._entries: dict[str, Entry] = {}
@@ -250,7 +250,7 @@ def _load_and_start(connections: list[Connection]) -> None:
         connection.start()
 
 
-def _guarded(callback: Callable[[], None]) -> None:
+def _guarded(callback: Callable[[], object]) -> None:
     try:
         callback()
     except Exception:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import anyio
@@ -30,6 +30,7 @@ __all__ = ["CancelScope", "Link", "MCPError", "open_link"]
 MAX_PAGES = 100
 RELISTEN_SECONDS = (1.0, 60.0)  # first and longest pause before a lost subscription is opened again
 Progress = Callable[[str], None]
+Undisturbed = Callable[[], AbstractContextManager[None]]
 
 # Without a handler of its own the SDK's warnings would go to the terminal through logging's last resort.
 logging.getLogger("mcp").addHandler(logging.NullHandler())
@@ -133,13 +134,15 @@ class Link:
 
 
 @asynccontextmanager
-async def open_link(spec: ServerSpec, stderr: StderrTail, *, request_seconds: float) -> AsyncIterator[Link]:
+async def open_link(
+    spec: ServerSpec, stderr: StderrTail, *, request_seconds: float, undisturbed: Undisturbed
+) -> AsyncIterator[Link]:
     """Connect to a server; enter and leave this in one and the same task."""
     link = Link(spec)
     try:
         async with (
             Client(
-                _transport(link, stderr),
+                _program(link, stderr, undisturbed) if spec.transport == "stdio" else _web(link),
                 read_timeout_seconds=request_seconds,
                 message_handler=link.hear,
                 client_info=Implementation(name="jaato", version="1"),
@@ -158,14 +161,8 @@ async def open_link(spec: ServerSpec, stderr: StderrTail, *, request_seconds: fl
         raise ConnectionError(explain(error, link.spec, link.http_status)) from error
 
 
-def _transport(link: Link, stderr: StderrTail) -> Any:
-    if link.spec.transport == "stdio":
-        return _program(link, stderr)
-    return _web(link)
-
-
 @asynccontextmanager
-async def _program(link: Link, stderr: StderrTail) -> AsyncIterator[Any]:
+async def _program(link: Link, stderr: StderrTail, undisturbed: Undisturbed) -> AsyncIterator[Any]:
     spec = link.spec
     parameters = StdioServerParameters(
         command=spec.command,
@@ -175,7 +172,9 @@ async def _program(link: Link, stderr: StderrTail) -> AsyncIterator[Any]:
         encoding_error_handler="replace",
     )
     with stderr.attached() as errlog:
-        async with stdio_client(parameters, errlog=errlog) as (read, write):
+        async with AsyncExitStack() as stack:
+            with undisturbed():
+                read, write = await stack.enter_async_context(stdio_client(parameters, errlog=errlog))
             errlog.close()
             yield _Watched(read, link.end), write
 
