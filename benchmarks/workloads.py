@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 Figures = dict[str, float]
@@ -90,7 +91,7 @@ def _turns(count: int) -> Figures:
     begun = time.perf_counter()
     session.send_message("go")
     total = time.perf_counter() - begun
-    gaps = [later - earlier for earlier, later in zip(stamps, stamps[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in pairwise(stamps)]
     edge = max(1, len(gaps) // 10)
     return {
         "turn_us": total / count * 1e6,

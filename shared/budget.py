@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from shared.cancel import CancelToken
@@ -27,14 +27,10 @@ class Limits:
     @staticmethod
     def of(given: Mapping[str, Any]) -> Limits:
         """Limits from a mapping, as in a profile's `budget`."""
-        for key, value in given.items():
+        for key in given:
             if key not in KINDS:
                 raise ConfigError(f"budget: {unknown_name('field', key, KINDS)}")
-            if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float, Decimal, str))):
-                raise ConfigError(f"budget.{key}: expected a number, got {value!r}")
-        made = {key: Decimal(str(value)) for key, value in given.items() if value is not None}
-        if bad := [key for key, value in made.items() if value < 0]:
-            raise ConfigError(f"budget.{bad[0]}: expected a number of at least 0, got {made[bad[0]]}")
+        made = {key: _amount(key, value) for key, value in given.items() if value is not None}
         cost = made.pop("cost_usd", None)
         return Limits(cost_usd=cost, **{key: int(value) for key, value in made.items()})
 
@@ -42,6 +38,21 @@ class Limits:
         """The bound of one kind."""
         value = getattr(self, kind)
         return None if value is None else Decimal(value)
+
+
+def _amount(key: str, value: Any) -> Decimal:
+    try:
+        amount = Decimal("NaN" if isinstance(value, bool) else str(value))
+    except InvalidOperation:
+        amount = Decimal("NaN")
+    if not amount.is_finite() or amount < 0:
+        raise ConfigError(f"budget.{key}: expected a number of at least 0, got {value!r}")
+    return amount
+
+
+def _booked(amounts: Mapping[str, int | Decimal]) -> dict[str, Decimal]:
+    """Amounts as they count: what a service reports as less than nothing is nothing, never a refund."""
+    return {kind: max(Decimal(0), Decimal(value)) for kind, value in amounts.items()}
 
 
 @dataclass(eq=False)
@@ -54,7 +65,7 @@ class Reservation:
 
     def settle(self, actual: Mapping[str, int | Decimal]) -> None:
         """Give the room back and book what was really used; a second call changes nothing."""
-        self.budget._settle(self, {kind: Decimal(value) for kind, value in actual.items()})
+        self.budget._settle(self, _booked(actual))
 
 
 @dataclass
@@ -97,7 +108,7 @@ class Budget:
 
     def reserve(self, *, cancel: CancelToken | None = None, **amounts: int | Decimal) -> Reservation:
         """Hold room for all amounts at once, here and in every ancestor."""
-        wanted = {kind: Decimal(value) for kind, value in amounts.items()}
+        wanted = _booked(amounts)
         forget = cancel.on_cancel(self._wake) if cancel is not None else None
         try:
             with self._settled:

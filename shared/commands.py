@@ -9,6 +9,8 @@ from typing import Any, Protocol
 from shared.errors import ToolArgumentError, ToolError, unknown_name
 from shared.plugin import CommandCompletion, ToolPlugin, UserCommand
 from shared.registry import PluginRegistry
+from shared.tools import Tool
+from shared.types import ToolSchema
 
 
 class CommandSource(Protocol):
@@ -36,7 +38,10 @@ class _PluginCommands:
         executor = self._plugin.get_executors().get(name)
         if executor is None:
             raise ToolError(f"command '{name}' has no executor of that name in plugin '{self._plugin.name}'")
-        return executor(dict(args))
+        command = next(each for each in self.get_user_commands() if each.name == name)
+        fields: dict[str, Any] = {parameter.name: {} for parameter in command.parameters or ()}
+        schema = ToolSchema(name, command.description, {"type": "object", "properties": fields})
+        return Tool.from_executor(schema, executor, plugin=self._plugin.name).as_executor()(args)
 
 
 class Commands:

@@ -91,11 +91,12 @@ class BudgetExceeded(JaatoError):
 
 
 class CancelledException(JaatoError):
-    """The work was cancelled; `reason` says by what."""
+    """The work was cancelled; the message says by what."""
 
-    def __init__(self, message: str = "cancelled") -> None:
+    def __init__(self, message: str = "cancelled", *, usage: TokenUsage | None = None) -> None:
         super().__init__(message)
         self.message = message
+        self.usage = usage  # tokens already spent on a cancelled model call, where known
 
 
 class ProviderError(JaatoError):

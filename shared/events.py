@@ -201,11 +201,7 @@ class Subscription:
         """Queue an event; never blocks."""
         queue = self._queue
         if len(queue) >= self.CAPACITY:
-            try:
-                queue.popleft()
-            except IndexError:
-                pass
-            self.dropped += 1
+            self._drop_oldest()
         queue.append(event)
         if self._delivering:
             return
@@ -214,7 +210,20 @@ class Subscription:
                 return
             self._delivering = True
             self._idle.clear()
-        workers.submit(self._deliver)
+        try:
+            workers.submit(self._deliver)
+        except RuntimeError:  # no thread to be had, as at the end of the interpreter: the next event tries again
+            log.warning("no thread to deliver events with", exc_info=True)
+            self._delivering = False
+            self._idle.set()
+
+    def _drop_oldest(self) -> None:
+        with self._lock:
+            try:
+                self._queue.popleft()
+            except IndexError:  # all of it was delivered in the meantime
+                return
+            self.dropped += 1
 
     def flush(self, timeout: float) -> bool:
         """Wait until everything queued was delivered; one that once was too slow is not waited for again."""
@@ -229,19 +238,29 @@ class Subscription:
     def _deliver(self) -> None:
         while True:
             while self._queue:
-                self._hand_out(self._queue.popleft())
-            if self._wake.wait(self.LINGER) or not self._queue:
-                self._wake.clear()
-                with self._lock:
-                    if not self._queue:
-                        self._delivering = False
-                        self._idle.set()
-                        return
+                try:
+                    event = self._queue.popleft()
+                except IndexError:  # dropped in the meantime
+                    break
+                self._hand_out(event)
+            if (self._wake.wait(self.LINGER) or not self._queue) and self._stop():
+                return
+
+    def _stop(self) -> bool:
+        """Stop delivering, unless there is more; `put` looks at the flag after it has queued an event."""
+        self._wake.clear()
+        with self._lock:
+            self._delivering = False
+            if self._queue:  # so the queue is looked at after the flag was lowered, and no event is overlooked
+                self._delivering = True
+                return False
+            self._idle.set()
+            return True
 
     def _hand_out(self, event: Event) -> None:
         try:
             self.listener(event)
-        except Exception:  # foreign code: a broken subscriber never hurts a run
+        except BaseException:  # foreign code: a broken subscriber never hurts a run, nor ends its own stream
             log.exception("a subscriber failed on %s", type(event).__name__)
 
 
@@ -252,6 +271,7 @@ class EventBus:
         self._lock = threading.Lock()
         self._subscriptions: tuple[Subscription, ...] = ()
         self._wanted: frozenset[type[Event]] = frozenset()
+        self._all_wanted = False
 
     def subscribe(
         self, listener: Listener, *, interest: frozenset[type[Event]] | None = None, awaited: bool = True
@@ -268,12 +288,12 @@ class EventBus:
 
     def wants(self, kind: type[Event]) -> bool:
         """Whether anybody listens to this type of event."""
-        return kind in self._wanted
+        return kind in self._wanted or self._all_wanted
 
     def emit(self, event: Event) -> None:
         """Queue an event for all who want it; never blocks, never raises."""
         kind = type(event)
-        if kind not in self._wanted:
+        if kind not in self._wanted and not self._all_wanted:
             return
         for subscription in self._subscriptions:
             if subscription.interest is None or kind in subscription.interest:
@@ -290,19 +310,6 @@ class EventBus:
             self._count()
 
     def _count(self) -> None:
-        everything = frozenset(all_event_types())
-        wanted: frozenset[type[Event]] = frozenset()
-        for subscription in self._subscriptions:
-            wanted |= everything if subscription.interest is None else subscription.interest
-        self._wanted = wanted
-
-
-def all_event_types() -> list[type[Event]]:
-    """Every concrete type of event, those of other modules included."""
-    found: list[type[Event]] = []
-    pending = [Event]
-    while pending:
-        for kind in pending.pop().__subclasses__():
-            found.append(kind)
-            pending.append(kind)
-    return found
+        interests = [subscription.interest for subscription in self._subscriptions]
+        self._wanted = frozenset().union(*(interest for interest in interests if interest is not None))
+        self._all_wanted = None in interests

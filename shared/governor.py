@@ -31,8 +31,11 @@ class RetryPolicy:
     def from_environment() -> RetryPolicy:
         """The defaults, changed by what the user set outside."""
         given = retry_settings()
-        attempts = int(given.pop("attempts", RetryPolicy.attempts))
-        return RetryPolicy(attempts=attempts, **given)
+        return RetryPolicy(
+            attempts=int(given.get("attempts", RetryPolicy.attempts)),
+            base_delay=given.get("base_delay", RetryPolicy.base_delay),
+            max_delay=given.get("max_delay", RetryPolicy.max_delay),
+        )
 
     def delay(self, attempt: int, retry_after: float | None = None) -> float:
         """Seconds until the next attempt, with jitter; `attempt` counts from 1."""
@@ -54,7 +57,8 @@ class Governor:
     """First come, first served; at most `limit` calls at once; nobody enters during a pause."""
 
     START = 16
-    PROBE_AFTER = 4  # successes per place before one more place is tried; doubles with each refusal
+    PROBE_AFTER = 4  # successes per place before one more place is tried; grows with each refusal, falls again after
+    LOOK_AGAIN = 60.0  # the first in line looks at the clock at least this often, however long the pause
 
     def __init__(self, *, policy: RetryPolicy | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.policy = policy or RetryPolicy()
@@ -90,8 +94,12 @@ class Governor:
             self._waiters.append(waiter)
         forget = cancel.on_cancel(waiter.latch.release)
         try:
-            while not self._admitted(waiter, cancel):
+            while not self._admitted(waiter):
+                cancel.raise_if_cancelled()
                 waiter.latch.acquire(timeout=self._patience(waiter))
+        except BaseException:  # cancelled, or Ctrl+C in the waiting thread: the place must not be lost
+            self._withdraw(waiter)
+            raise
         finally:
             forget()
 
@@ -100,11 +108,8 @@ class Governor:
         with self._lock:
             self._streak = 0
             self._successes += 1
-            if self._slow_start:
-                self._limit += 1
-            elif self._successes >= self._probe_after * self._limit:
-                self._limit += 1
-                self._successes = 0
+            if self._waiters or self._active >= self._limit:  # places that nobody wants prove nothing
+                self._widen()
             self._dispatch()
 
     def leave(self) -> None:
@@ -123,7 +128,7 @@ class Governor:
             self._successes = 0
             if now >= self._resume_at:  # the first of a burst: the others find the pause under way
                 self._streak += 1
-                self._probe_after = min(64, self.PROBE_AFTER if self._slow_start else self._probe_after * 2)
+                self._probe_after = min(64, self.PROBE_AFTER if self._slow_start else self._probe_after * 4)
             self._slow_start = False
             pause = self.policy.delay(max(1, self._streak), retry_after)
             if retry_after is not None or now >= self._resume_at:
@@ -131,35 +136,41 @@ class Governor:
             self._dispatch()
             return max(0.0, self._resume_at - now)
 
-    def _admitted(self, waiter: _Waiter, cancel: CancelToken) -> bool:
+    def _widen(self) -> None:
+        if self._slow_start:
+            self._limit += 1
+        elif self._successes >= self._probe_after * self._limit:
+            self._limit += 1
+            self._successes = 0
+            self._probe_after = max(self.PROBE_AFTER, self._probe_after // 2)
+
+    def _admitted(self, waiter: _Waiter) -> bool:
         with self._lock:
             if not waiter.granted:
-                self._dispatch()
-            if cancel.is_cancelled:
-                self._withdraw(waiter)
-                cancel.raise_if_cancelled()
+                self._dispatch(looking=waiter)
             return waiter.granted
 
     def _withdraw(self, waiter: _Waiter) -> None:
-        if waiter.granted:
-            self._active -= 1
-        else:
-            self._waiters.remove(waiter)
-        self._dispatch()
+        with self._lock:
+            if waiter.granted:
+                self._active -= 1
+            else:
+                self._waiters.remove(waiter)
+            self._dispatch()
 
     def _patience(self, waiter: _Waiter) -> float | None:
         """Only the first in line watches the clock; the others are woken."""
         with self._lock:
             first = bool(self._waiters) and self._waiters[0] is waiter
             pause = self._resume_at - self._clock()
-            return max(0.0, pause) if first and pause > 0 else None
+            return min(pause, self.LOOK_AGAIN) if first and pause > 0 else None
 
-    def _dispatch(self) -> None:
+    def _dispatch(self, *, looking: _Waiter | None = None) -> None:
         now = self._clock()
         while self._waiters and self._active < self._limit and now >= self._resume_at:
             waiter = self._waiters.popleft()
             waiter.granted = True
             self._active += 1
             waiter.latch.release()
-        if self._waiters and now < self._resume_at:
+        if self._waiters and now < self._resume_at and self._waiters[0] is not looking:
             self._waiters[0].latch.release()  # it is first now, or the pause changed: look at the clock again

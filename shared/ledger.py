@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections import deque
@@ -156,9 +157,10 @@ class TokenLedger:
     def write_ledger(self, path: str | Path) -> None:
         """Write the rows in memory as JSON lines, readable by the owner only."""
         text = "".join(json.dumps(row.as_dict()) + "\n" for row in self.rows())
-        target = Path(path)
-        target.touch(mode=0o600)
-        target.write_text(text, encoding="utf-8")
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            os.chmod(path, 0o600)  # a file that was there before may have been open to others
+            file.write(text)
 
     def _book(self, account: Account, row: LedgerRow) -> None:
         with self._lock:

@@ -15,7 +15,7 @@ from shared.governor import Governor
 from shared.ledger import Account, LedgerRow
 from shared.prices import PriceTable
 from shared.providers.base import ChunkKind, ModelRequest, OnChunk, Provider
-from shared.types import ProviderResponse, TokenUsage
+from shared.types import CHARS_PER_TOKEN, ProviderResponse, TokenUsage
 
 RetryCallback = Callable[[str, int, int, float], object]
 
@@ -96,6 +96,8 @@ class _Attempts:
         self._caller, self._cancel, self._on_chunk = caller, cancel, on_chunk
         self.retries = 0
         self.wasted = TokenUsage()
+        self._pause = 0.0
+        self._letters = 0  # of the answer so far
 
     def run(self, request: ModelRequest) -> ProviderResponse:
         policy = self._caller.governor.policy
@@ -103,6 +105,9 @@ class _Attempts:
         while True:
             try:
                 return self._attempt(request)
+            except CancelledException as cancelled:
+                self.wasted += cancelled.usage or self._heard(request)
+                raise
             except ProviderError as error:
                 self.wasted += error.usage or TokenUsage()
                 self._cancel.raise_if_cancelled()
@@ -120,15 +125,24 @@ class _Attempts:
                 if not crowded and self._cancel.wait(delay):
                     self._cancel.raise_if_cancelled()
 
-    _pause = 0.0
+    def _heard(self, request: ModelRequest) -> TokenUsage:
+        """What a call that was cut short has cost, by estimate: nothing if the answer had not begun."""
+        if not self._letters:
+            return TokenUsage()
+        return TokenUsage.of(request.prompt_tokens, self._letters // CHARS_PER_TOKEN + 1)
+
+    def _listen(self, kind: ChunkKind, text: str) -> None:
+        self._letters += len(text)
+        self._on_chunk(kind, text)
 
     def _attempt(self, request: ModelRequest) -> ProviderResponse:
         provider = self._caller.provider
+        self._letters = 0
         if not provider.traits.governed:
-            return provider.generate(request, cancel=self._cancel, on_chunk=self._on_chunk)
+            return provider.generate(request, cancel=self._cancel, on_chunk=self._listen)
         governor = self._caller.governor
         governor.enter(self._cancel)
-        taken = _Acceptance(governor, self._on_chunk)
+        taken = _Acceptance(governor, self._listen)
         try:
             response = provider.generate(request, cancel=self._cancel, on_chunk=taken.on_chunk)
         except (RateLimited, Overloaded) as error:

@@ -33,6 +33,8 @@ class Price:
                 raise ConfigError(f"price of '{model}': {unknown_name('field', key, known)}")
         try:
             made = {key: Decimal(str(value)) for key, value in given.items() if value is not None}
+            if any(not value.is_finite() or value < 0 for value in made.values()):
+                raise InvalidOperation
             return Price(**made)
         except (InvalidOperation, TypeError) as error:
             raise ConfigError(
@@ -41,7 +43,7 @@ class Price:
 
     def cost(self, usage: TokenUsage) -> Decimal:
         """What a call with this usage costs, exactly."""
-        plain = usage.prompt_tokens - usage.cache_read_tokens - usage.cache_write_tokens
+        plain = max(0, usage.prompt_tokens - usage.cache_read_tokens - usage.cache_write_tokens)
         read = self.input if self.cache_read is None else self.cache_read
         write = self.input if self.cache_write is None else self.cache_write
         total = plain * self.input + usage.cache_read_tokens * read + usage.cache_write_tokens * write
@@ -90,14 +92,15 @@ class PriceTable:
 
     def add(self, model: str, price: Price | Mapping[str, Any]) -> None:
         """Set the price of a model, or of all whose name begins with this."""
-        self._found.clear()
-        self._own[model] = price if isinstance(price, Price) else Price.of(price, model=model)
+        self._own = {**self._own, model: price if isinstance(price, Price) else Price.of(price, model=model)}
+        self._found = {}
 
     def get(self, model: str) -> Price | None:
         """The price of a model, or None if it is not known."""
-        if model not in self._found:
-            self._found[model] = self._look_up(model)
-        return self._found[model]
+        found = self._found  # `add` puts a fresh one in its place
+        if model not in found:
+            found[model] = self._look_up(model)
+        return found[model]
 
     def _look_up(self, model: str) -> Price | None:
         bare = model.rsplit("/", 1)[-1]

@@ -151,14 +151,10 @@ class Toolbox:
             raise ToolArgumentError(f"bad arguments for {tool.name}: {problems}. Nothing was run.")
 
     def _result(self, call: FunctionCall, value: Any) -> ToolResult:
-        output = value if isinstance(value, ToolOutput) else ToolOutput(value)
-        return ToolResult(
-            call.id,
-            call.name,
-            self._kept(output.result),
-            is_error=output.is_error,
-            attachments=tuple(output.attachments) or None,
-        )
+        if not isinstance(value, ToolOutput):
+            return ToolResult(call.id, call.name, self._kept(value))
+        kept, attachments = self._kept(value.result), tuple(value.attachments) or None
+        return ToolResult(call.id, call.name, kept, is_error=value.is_error, attachments=attachments)
 
     def _kept(self, value: Any) -> Any:
         """What the history keeps: text, or plain JSON that the tool cannot change afterwards; never too long."""

@@ -89,7 +89,8 @@ HOOKS: dict[type[Event], tuple[str, Arguments]] = {
 
 def subscribe_hooks(bus: EventBus, hooks: Any) -> Callable[[], None]:
     """Call the methods that `hooks` has, in the order of events; returns a function that ends it."""
-    methods = {kind: (getattr(hooks, name), make) for kind, (name, make) in HOOKS.items() if hasattr(hooks, name)}
+    found = {kind: (getattr(hooks, name, None), make) for kind, (name, make) in HOOKS.items()}
+    methods = {kind: (method, make) for kind, (method, make) in found.items() if callable(method)}
 
     def deliver(event: Event) -> None:
         method, make = methods[type(event)]

@@ -8,12 +8,12 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from shared.errors import CancelledException, ToolDenied
+from shared.errors import CancelledException, ToolDenied, ToolError, unknown_name
 from shared.permissions.approvals import CLOSED, ApprovalQueue, Outcome, Question
 from shared.permissions.call import Call
 from shared.permissions.channel import Channel
@@ -23,6 +23,8 @@ from shared.permissions.persist import remember_for_good
 from shared.permissions.policy import Action, Policy, Verdict
 from shared.permissions.request import Decision, PermissionRequest
 from shared.permissions.rules import Rules
+from shared.permissions.user_command import PermissionsCommand
+from shared.plugin import CommandCompletion, UserCommand
 from shared.tools import Tool, ToolContext
 
 log = logging.getLogger(__name__)
@@ -55,7 +57,8 @@ class LogEntry(NamedTuple):
 class PermissionBroker:
     """Checks calls against a policy and asks a person where it says so.
 
-    One broker serves all agents of a process. `load` reads the policy again for `reload()`. Hooks run in the
+    One broker serves all agents of a process. `load` reads the policy again for `reload()`, `tools` lists what
+    the `permissions` command can complete. Hooks run in the
     asking agent's thread, each exactly once per question, never under a lock.
     """
 
@@ -69,6 +72,7 @@ class PermissionBroker:
         ttl_seconds: float | None = None,
         on_requested: OnRequested | None = None,
         on_resolved: OnResolved | None = None,
+        tools: Callable[[], Iterable[Tool]] = tuple,
     ) -> None:
         self.on_requested = on_requested
         self.on_resolved = on_resolved
@@ -81,6 +85,7 @@ class PermissionBroker:
         self._opening = threading.Lock()
         self._policy = policy
         self._open = policy.allows_all
+        self._command = PermissionsCommand(self, tools=tools)
         self._warn()
 
     @property
@@ -159,6 +164,20 @@ class PermissionBroker:
     def close(self) -> None:
         """Deny what waits, and everything that would have to be asked from now on."""
         self._queue.close()
+
+    def get_user_commands(self) -> list[UserCommand]:
+        """The `permissions` command."""
+        return [self._command.command]
+
+    def get_command_completions(self, command: str, args: Sequence[str]) -> list[CommandCompletion]:
+        """How the arguments of the command may be completed."""
+        return self._command.completions(args) if command == self._command.command.name else []
+
+    def run_command(self, name: str, args: Mapping[str, Any]) -> str:
+        """Run the `permissions` command that a person typed."""
+        if name != self._command.command.name:
+            raise ToolError(unknown_name("command", name, [self._command.command.name]))
+        return self._command.run(args)
 
     def _call(self, tool: Tool, args: Mapping[str, Any]) -> Call:
         return Call(tool.name, args, tool.auto_approved, self._workspace, self._policy.shell_tools)

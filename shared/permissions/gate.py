@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,6 +13,7 @@ from shared.permissions.channel import Channel, create_channel
 from shared.permissions.policy import ACTIONS, ChannelSettings, Policy
 from shared.permissions.policy_file import load_policy, parse_policy
 from shared.permissions.search import find_policy
+from shared.tools import Tool
 
 Permissions: TypeAlias = str | Mapping[str, Any] | Path | PermissionBroker | None
 
@@ -23,6 +24,7 @@ def build_gate(
     workspace: Path | None = None,
     trust_workspace: bool = False,
     channel: Channel | None = None,
+    tools: Callable[[], Iterable[Tool]] = tuple,
 ) -> PermissionBroker:
     """The gate for "allow", "ask", "deny", a policy mapping, a policy file, or (None) the policy that is found.
 
@@ -33,7 +35,7 @@ def build_gate(
     root = workspace or Path.cwd()
     load = _loader(permissions, root, trust_workspace=trust_workspace)
     policy = load()
-    return PermissionBroker(policy, channel=channel or _channel(policy), load=load, workspace=root)
+    return PermissionBroker(policy, channel=channel or _channel(policy), load=load, workspace=root, tools=tools)
 
 
 def _loader(permissions: Any, workspace: Path, *, trust_workspace: bool) -> Callable[[], Policy]:

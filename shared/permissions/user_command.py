@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shared.errors import ConfigError, unknown_name
-from shared.permissions.broker import PermissionBroker
 from shared.permissions.policy import ACTIONS
 from shared.permissions.rules import Rules
-from shared.plugin import CommandCompletion, CommandParameter, Executor, Plugin, UserCommand
+from shared.plugin import CommandCompletion, CommandParameter, UserCommand
 from shared.tools import Tool
 from shared.types import ToolSchema
+
+if TYPE_CHECKING:
+    from shared.permissions.broker import PermissionBroker
 
 _ACTIONS = {
     "show": "the policy, this session's decisions and waiting questions",
@@ -24,29 +26,24 @@ _ACTIONS = {
 }
 
 
-class PermissionsPlugin(Plugin):
-    """What a person types as `permissions …`; it has no tools, so a model cannot reach it."""
+class PermissionsCommand:
+    """What a person types as `permissions …`; it is no tool, so a model cannot reach it."""
 
-    name = "permissions"
+    command = UserCommand(
+        "permissions",
+        "Show or change what tools may do",
+        False,
+        (
+            CommandParameter("action", f"one of {', '.join(_ACTIONS)}"),
+            CommandParameter("rest", "what the action is about", capture_rest=True),
+        ),
+    )
 
     def __init__(self, broker: PermissionBroker, *, tools: Callable[[], Iterable[Tool]] = tuple) -> None:
-        super().__init__()
         self._broker = broker
         self._tools = tools
 
-    def get_user_commands(self) -> list[UserCommand]:
-        """The one command."""
-        parameters = (
-            CommandParameter("action", f"one of {', '.join(_ACTIONS)}"),
-            CommandParameter("rest", "what the action is about", capture_rest=True),
-        )
-        return [UserCommand("permissions", "Show or change what tools may do", False, parameters)]
-
-    def get_executors(self) -> dict[str, Executor]:
-        """The command's executor; it takes a dict."""
-        return {"permissions": self.execute}
-
-    def execute(self, args: Mapping[str, Any]) -> str:
+    def run(self, args: Mapping[str, Any]) -> str:
         """Run the command; a mistake is answered with one sentence."""
         action = str(args.get("action") or "show").strip()
         rest = args.get("rest") or ""
@@ -58,7 +55,7 @@ class PermissionsPlugin(Plugin):
         except ConfigError as error:
             return f"Error: {error}"
 
-    def get_command_completions(self, command: str, args: Sequence[str]) -> list[CommandCompletion]:
+    def completions(self, args: Sequence[str]) -> list[CommandCompletion]:
         """Actions first, then tools or defaults."""
         typed = args[-1] if args else ""
         options: Mapping[str, str] = {}

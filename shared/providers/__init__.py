@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import importlib
 import threading
-from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import fields
 
 from shared.config import env
 from shared.errors import ConfigError, MissingDependency, unknown_name
@@ -21,7 +20,11 @@ BUILTIN: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "google_genai": (
         "shared.providers.google_genai",
         "GoogleGenAIProvider",
-        ("GOOGLE_API_KEY", "GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_APPLICATION_CREDENTIALS"),
+        (
+            *("GOOGLE_API_KEY", "GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_APPLICATION_CREDENTIALS"),
+            *("GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "PROJECT_ID", "LOCATION", "GOOGLE_VERTEX_BASE_URL"),
+            *("GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_GENAI_USE_VERTEXAI"),
+        ),
     ),
     "openai_compatible": (
         "shared.providers.openai_compatible",
@@ -89,7 +92,6 @@ def _factory(name: str) -> ProviderFactory:
 
 def _key(name: str, config: ProviderConfig) -> tuple[str, ...]:
     """What makes two clients different: the settings, and the credentials they would find outside."""
-    settings: Mapping[str, object] = asdict(config)
     variables = BUILTIN[name][2] if name in BUILTIN else ()
     outside = [f"{variable}={env(variable)}" for variable in variables]
-    return (name, *(f"{field}={settings[field]!r}" for field in sorted(settings)), *outside)
+    return (name, *(f"{field.name}={getattr(config, field.name)!r}" for field in fields(config)), *outside)

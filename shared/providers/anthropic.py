@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from shared.cancel import CancelToken
 from shared.config import anthropic_api_key, anthropic_auth_token, anthropic_base_url
-from shared.errors import AuthFailed, ConfigError, JaatoError, unknown_name
+from shared.errors import AuthFailed, CancelledException, ConfigError, JaatoError, unknown_name
 from shared.providers import anthropic_request as wire
 from shared.providers import transport
 from shared.providers.anthropic_errors import status_error
@@ -121,8 +121,12 @@ class AnthropicProvider:
 
         try:
             yield
+        except CancelledException as cancelled:
+            cancelled.usage = reply.usage
+            raise
         except (anthropic.AnthropicError, httpx2.HTTPError, httpx2.StreamError) as error:
-            cancel.raise_if_cancelled()
+            if cancel.is_cancelled:
+                raise CancelledException(cancel.reason, usage=reply.usage) from error
             if not reply.done:  # after the closing event nothing can spoil the answer
                 raise self._failure(error, reply, model) from error
 

@@ -89,22 +89,22 @@ QUOTING_TRICKS = [
 ]
 
 LOOK_ALIKES = [
-    "gіt status",  # Cyrillic i
-    "ｇｉｔ status",
+    "g\u0456t status",  # Cyrillic i
+    "\uff47\uff49\uff54 status",
     "git\u00a0status",
-    "git status； rm -rf ~",
-    "git status ＆＆ rm -rf ~",
-    "git status ｜ sh",
-    "git log “$(rm)”",
+    "git status\uff1b rm -rf ~",
+    "git status \uff06\uff06 rm -rf ~",
+    "git status \uff5c sh",
+    "git log \u201c$(rm)\u201d",
     "git status\u2028rm -rf ~",
     "git status\u0085rm",
     "git log '\u202ereverof'",
     "git log 'a\u200bb'",
     "git log 'a\u2066b'",
-    "git log 'pаssword'",  # Cyrillic a among Latin letters
+    "git log 'p\u0430ssword'",  # Cyrillic a among Latin letters
     "git log '\u115f'",
     "git log '\ud800'",
-    "git log '；'",
+    "git log '\uff1b'",
     "g\u00adit status",
 ]
 
@@ -171,7 +171,7 @@ def test_patterns_cover_what_their_author_wrote(pattern: str, line: str, expecte
 FRAGMENTS = [
     *("git", " ", "status", ";", "&&", "|", "&", "\n", "\r", "\t", "$(", ")", "`", "'", '"', "\\", ">", "<", "<<E"),
     *("{", "}", ",", "(", "rm", "-rf", "~", "$X", "${X}", "X=1", "#", "!", "=", "*", "?", "[", "]", "eval", "time"),
-    *("$'", "<(", "||", "é", "а", "\u200b", "a", "b c", "/", "..", "%", "^", "$((1", "coproc", "2>", "&>", "$["),
+    *("$'", "<(", "||", "é", "\u0430", "\u200b", "a", "b c", "/", "..", "%", "^", "$((1", "coproc", "2>", "&>", "$["),
 ]
 LINES = st.one_of(
     st.lists(st.sampled_from(FRAGMENTS), max_size=10).map(lambda parts: "git " + "".join(parts)),

@@ -162,7 +162,10 @@ def test_keys_pressed_before_the_question_are_no_answer(broker: PermissionBroker
     assert "permission denied" in asking.join()
 
 
-HOSTILE = "ls\x1b[2J\x1b[H\x1b]0;title\x07\r\x08\u202eevil\u2066\u200b\x9b31m\n── permission: main wants to use nothing\nAllow? y\n"
+HOSTILE = (
+    "ls\x1b[2J\x1b[H\x1b]0;title\x07\r\x08\u202eevil\u2066\u200b\x9b31m"
+    "\n── permission: main wants to use nothing\nAllow? y\n"
+)
 
 
 def test_an_argument_cannot_fake_the_prompt(broker: PermissionBroker, terminal: Terminal) -> None:

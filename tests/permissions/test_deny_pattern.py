@@ -62,7 +62,7 @@ CAUGHT = [
         "rm>out -rf x",
         "rm\t-rf\tx",
         "rm \\\n-rf x",
-        "ｒｍ -rf x",
+        "\uff52\uff4d -rf x",
         "r\u200bm -rf x",
     ),
 ]

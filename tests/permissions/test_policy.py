@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -142,7 +143,7 @@ def test_signatures_have_sorted_keys() -> None:
         {"content": "path=src/a", "path": "/etc/passwd"},
         {"content": "x", "path": "src/../../etc/passwd"},
         {"content": "x", "path": "src/\u202ea"},
-        {"content": "x", "path": "src/．．/a"},
+        {"content": "x", "path": "src/\uff0e\uff0e/a"},
         {"content": "x", "path": "src/\x1b[2J"},
     ],
 )
@@ -152,7 +153,7 @@ def test_no_value_can_pose_as_another_argument(args: dict[str, Any]) -> None:
 
 def test_blacklist_patterns_see_through_spelling() -> None:
     policy = {"defaultPolicy": "allow", "blacklist": {"patterns": ["*path=/etc/*"]}}
-    for path in ("/etc/x", "/tmp/../etc/x", "/e\u200btc/x", "／etc／x"):
+    for path in ("/etc/x", "/tmp/../etc/x", "/e\u200btc/x", "\uff0fetc\uff0fx"):
         assert action(policy, WRITE, {"path": path}) == "deny"
     assert action(policy, WRITE, {"path": "/srv/x"}) == "allow"
 
@@ -170,8 +171,8 @@ def test_blacklist_patterns_see_through_spelling() -> None:
         ("src/", "src/../secret", "ask"),
         ("src/", "src/../src/a", "allow"),
         ("src/", "src\\..\\..\\x", "ask"),
-        ("src/", "src/．．/x", "ask"),
-        ("src/", "srс/a", "ask"),  # Cyrillic
+        ("src/", "src/\uff0e\uff0e/x", "ask"),
+        ("src/", "sr\u0441/a", "ask"),  # Cyrillic
         ("src/", "src/a\u200b", "ask"),
         ("src/", "/etc/src/", "ask"),
         ("src/test_", "src/test_a.py", "allow"),
@@ -335,10 +336,8 @@ JSON_VALUES = st.recursive(
 
 @given(JSON_VALUES)
 def test_any_json_is_a_policy_or_a_policy_error(value: Any) -> None:
-    try:
-        parse_policy(value)
-    except PolicyError as error:
-        assert str(error).startswith("permissions")
+    with contextlib.suppress(PolicyError):
+        assert parse_policy(value).default in ("allow", "ask", "deny")
 
 
 def test_reload_reads_the_file_again(tmp_path: Path) -> None:

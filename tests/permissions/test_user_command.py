@@ -7,48 +7,48 @@ from pathlib import Path
 import pytest
 from support.permission_calls import CLI, READ, WRITE, Asking, outcome, until
 
-from shared.permissions import build_gate
+from shared.errors import ToolError
+from shared.permissions import PermissionBroker, build_gate
 from shared.permissions.host_queue import QueueChannel
-from shared.permissions.user_command import PermissionsPlugin
-from shared.plugin import ToolPlugin
 
 
 @pytest.fixture
-def plugin() -> PermissionsPlugin:
+def broker() -> PermissionBroker:
     policy = {"blacklist": {"patterns": ["rm *"]}, "whitelist": {"arguments": {"write_file": {"path": ["src/"]}}}}
-    return PermissionsPlugin(build_gate(policy, channel=QueueChannel()), tools=lambda: [CLI, READ, WRITE])
+    return build_gate(policy, channel=QueueChannel(), tools=lambda: [CLI, READ, WRITE])
 
 
-def run(plugin: PermissionsPlugin, action: str = "", rest: str = "") -> str:
-    return str(plugin.get_executors()["permissions"]({"action": action, "rest": rest}))
+def run(broker: PermissionBroker, action: str = "", rest: str = "") -> str:
+    return broker.run_command("permissions", {"action": action, "rest": rest})
 
 
-def test_it_is_a_plugin_without_tools(plugin: PermissionsPlugin) -> None:
-    assert isinstance(plugin, ToolPlugin)
-    assert plugin.get_tool_schemas() == []
-    (command,) = plugin.get_user_commands()
+def test_it_is_one_command_that_the_model_does_not_see(broker: PermissionBroker) -> None:
+    (command,) = broker.get_user_commands()
+    with pytest.raises(ToolError, match="unknown command 'other'"):
+        broker.run_command("other", {})
+    assert broker.get_command_completions("other", []) == []
     assert (command.name, command.share_with_model) == ("permissions", False)
 
 
-def test_show(plugin: PermissionsPlugin) -> None:
-    shown = run(plugin)
+def test_show(broker: PermissionBroker) -> None:
+    shown = run(broker)
     assert "default: ask" in shown
     assert "blacklist: pattern 'rm *'" in shown
     assert "whitelist: write_file.path starting with 'src/'" in shown
-    run(plugin, "allow", "git *")
-    run(plugin, "deny", "write_file")
-    shown = run(plugin, "show")
+    run(broker, "allow", "git *")
+    run(broker, "deny", "write_file")
+    shown = run(broker, "show")
     assert "this session: allow: pattern 'git *'" in shown
     assert "this session: deny: tool 'write_file'" in shown
 
 
 def test_show_lists_problems_and_waiting_questions(tmp_path: Path) -> None:
-    broken = PermissionsPlugin(build_gate(tmp_path / "missing.json"))
+    broken = build_gate(tmp_path / "missing.json")
     assert "broken, everything is denied" in run(broken)
     broker = build_gate("ask", channel=QueueChannel())
     asking = Asking(broker, WRITE, {})
     until(broker.pending)
-    assert "waiting: main: write_file" in run(PermissionsPlugin(broker))
+    assert "waiting: main: write_file" in run(broker)
     broker.close()
     asking.join()
 
@@ -67,24 +67,23 @@ def test_show_lists_problems_and_waiting_questions(tmp_path: Path) -> None:
         ("write_file [1]", "Error: the arguments must be a JSON object"),
     ],
 )
-def test_check(plugin: PermissionsPlugin, rest: str, expected: str) -> None:
-    assert expected in run(plugin, "check", rest)
+def test_check(broker: PermissionBroker, rest: str, expected: str) -> None:
+    assert expected in run(broker, "check", rest)
 
 
 def test_allow_deny_default_clear() -> None:
     broker = build_gate("deny")
-    plugin = PermissionsPlugin(broker)
     assert outcome(broker, WRITE, {}) != "yes"
-    run(plugin, "allow", "write_file")
+    run(broker, "allow", "write_file")
     assert outcome(broker, WRITE, {}) == "yes"
-    run(plugin, "allow", "git *")
+    run(broker, "allow", "git *")
     assert outcome(broker, CLI, {"command": "git status"}) == "yes"
     assert outcome(broker, CLI, {"command": "git status; rm x"}) != "yes"
-    run(plugin, "deny", "write_file")
+    run(broker, "deny", "write_file")
     assert outcome(broker, WRITE, {}) != "yes"
-    run(plugin, "default", "allow")
+    run(broker, "default", "allow")
     assert outcome(broker, CLI, {"command": "make; make"}) == "yes"
-    run(plugin, "clear")
+    run(broker, "clear")
     assert outcome(broker, CLI, {"command": "make; make"}) != "yes"
 
 
@@ -92,10 +91,8 @@ def test_allow_deny_default_clear() -> None:
     ("action", "rest", "expected"),
     [("shwo", "", "Did you mean 'show'?"), ("allow", "", "allow needs"), ("default", "alow", "Did you mean 'allow'?")],
 )
-def test_mistakes_are_answered_with_a_sentence(
-    plugin: PermissionsPlugin, action: str, rest: str, expected: str
-) -> None:
-    assert expected in run(plugin, action, rest)
+def test_mistakes_are_answered_with_a_sentence(broker: PermissionBroker, action: str, rest: str, expected: str) -> None:
+    assert expected in run(broker, action, rest)
 
 
 @pytest.mark.parametrize(
@@ -109,5 +106,5 @@ def test_mistakes_are_answered_with_a_sentence(
         (["check", "cli", "x"], []),
     ],
 )
-def test_completions(plugin: PermissionsPlugin, args: list[str], expected: list[str]) -> None:
-    assert [found.value for found in plugin.get_command_completions("permissions", args)] == expected
+def test_completions(broker: PermissionBroker, args: list[str], expected: list[str]) -> None:
+    assert [found.value for found in broker.get_command_completions("permissions", args)] == expected

@@ -56,9 +56,9 @@ def test_the_host_example(dialect: Dialect, stack: ExitStack, monkeypatch: pytes
     project_id, location, model = None, None, dialect.model
 
     registry = PluginRegistry()
-    registry.discover()  # noqa: E702
+    registry.discover()
     for name in ("cli", "mcp"):
-        registry.expose_tool(name)  # noqa: E701
+        registry.expose_tool(name)
     client = JaatoClient(provider_name=dialect.name)
     client.connect(project_id, location, model)
     client.configure_tools(registry)
@@ -148,7 +148,7 @@ def test_a_broken_stream_is_tried_again(dialect: Dialect, stack: ExitStack) -> N
 @EVERY
 def test_overflow_collects_once_and_tries_again(dialect: Dialect, stack: ExitStack) -> None:
     overflow = dialect.faults["overflow"]
-    client, wire = _client(dialect, stack, *[Said("x" * 3000)] * 8, overflow, Said("Fits."), overflow)
+    client, _ = _client(dialect, stack, *[Said("x" * 3000)] * 8, overflow, Said("Fits."), overflow)
     for _ in range(8):
         client.send_message("more " * 200)
     assert client.send_message("last") == "Fits."
@@ -226,3 +226,24 @@ def test_usage_with_cache_reaches_the_ledger(stack: ExitStack) -> None:
     assert row.usage.cache_read_tokens == 100
     assert row.cost_usd is not None
     assert float(row.cost_usd) == pytest.approx((10 * 3 + 100 * 0.3 + 20 * 3.75 + 5 * 15) / 1e6)
+
+
+@EVERY
+def test_tokens_of_a_stopped_answer_are_booked(dialect: Dialect, stack: ExitStack) -> None:
+    def hang(request: Request) -> Answer:
+        whole = dialect.render(Reply("A long story that nobody hears to its end", usage=Usage(input=77)), request)
+        return whole.hang(len(whole.body) * 2 // 3)
+
+    client, wire = _client(dialect, stack, hang)
+    heard = threading.Event()
+    thread = threading.Thread(target=client.send_message, args=("tell", lambda *said: heard.set()))
+    thread.start()
+    assert heard.wait(20)
+    client.stop()
+    thread.join(20)
+    (row,) = client.get_runtime().ledger.rows()
+    assert row.error is not None
+    assert row.error.startswith("CancelledException")
+    assert row.usage.prompt_tokens > 0
+    assert row.usage.output_tokens > 0
+    assert wire.server is not None
