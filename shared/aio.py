@@ -33,8 +33,10 @@ def run_coroutine(awaitable: Awaitable[Any], cancel: CancelToken, timeout: float
     import asyncio
     import concurrent.futures
 
-    # A coroutine is handed over as it is: one that is cancelled before its first step is then closed by its task.
     coroutine = awaitable if isinstance(awaitable, Coroutine) else _await(awaitable)
+    if cancel.is_cancelled:
+        coroutine.close()
+        cancel.raise_if_cancelled()
     future = asyncio.run_coroutine_threadsafe(coroutine, loop_thread())
     forget = cancel.on_cancel(future.cancel)
     try:

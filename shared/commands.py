@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -79,7 +79,7 @@ class Commands:
 
 def parse_command_args(command: UserCommand, raw: str | Sequence[str]) -> dict[str, Any]:
     """Typed words as named arguments; without declared parameters they come as `args`."""
-    words = _split(raw) if isinstance(raw, str) else [str(word) for word in raw]
+    words, rests = _split(raw) if isinstance(raw, str) else _given(raw)
     if not command.parameters:
         return {"args": words}
     parsed: dict[str, Any] = {}
@@ -90,17 +90,27 @@ def parse_command_args(command: UserCommand, raw: str | Sequence[str]) -> dict[s
                 raise ToolArgumentError(f"{command.name}: missing <{parameter.name}>. Usage: {command.name} {usage}")
             continue
         if parameter.capture_rest:
-            parsed[parameter.name] = " ".join(words[index:])
+            parsed[parameter.name] = rests[index]
             break
         parsed[parameter.name] = int(words[index]) if words[index].isdecimal() else words[index]
     return parsed
 
 
-def _split(raw: str) -> list[str]:
-    try:
-        return shlex.split(raw)
-    except ValueError:  # an unbalanced quote in free text is no reason to refuse it
-        return raw.split()
+_WORD = re.compile(r"""\s*((?:[^\s"']|"[^"]*"|'[^']*'|["'])+)""")
+
+
+def _split(raw: str) -> tuple[list[str], list[str]]:
+    """Words without their quotes; and for each word, the text from there on as it was typed."""
+    words, rests = [], []
+    for match in _WORD.finditer(raw):
+        rests.append(raw[match.start(1) :].strip())
+        words.append(re.sub(r""""([^"]*)"|'([^']*)'""", lambda m: m[1] or m[2] or "", match[1]))
+    return words, rests
+
+
+def _given(raw: Sequence[str]) -> tuple[list[str], list[str]]:
+    words = [str(word) for word in raw]
+    return words, [" ".join(words[index:]) for index in range(len(words))]
 
 
 def shown(result: Any) -> str:

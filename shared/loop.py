@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shared.errors import ContextOverflow
+from shared.errors import BudgetExceeded, ContextOverflow
 from shared.events import EventBus, ToolEnded, ToolProgress, ToolStarted
 from shared.executors.threads import workers
 from shared.gc.base import GCResult, GCTriggerReason
@@ -58,16 +58,20 @@ def run(agent: Agent, turn: Turn) -> Outcome:
     while True:
         turn.cancel.raise_if_cancelled()
         turn.take_mail()
-        last = agent.max_turns is not None and turn.model_calls + 1 >= agent.max_turns
+        if agent.max_turns is not None and turn.model_calls + 1 >= agent.max_turns:
+            turn.wind_up("max_turns")
+        last = turn.cut is not None
         if last and turn.model_calls:
             turn.append(Message.from_text(Role.USER, HAND_OVER))
         reply = _ask(agent, turn, last=last)
         calls = reply.get_function_calls()
         if last or not calls:
             turn.append(_without_calls(reply))
-            return turn.outcome(reply, reason=_reason(reply, cut_off=last and bool(calls or turn.tool_calls)))
+            return turn.outcome(reply, reason=_reason(reply, turn, calls, last=last))
         turn.append(reply.message)
-        turn.append(_answers(_run_calls(agent, turn, calls)))
+        results = _run_calls(agent, turn, calls)
+        turn.count_results(results)
+        turn.append(Message(Role.TOOL, tuple(Part(function_response=result) for result in results)))
 
 
 def _ask(agent: Agent, turn: Turn, *, last: bool) -> ProviderResponse:
@@ -99,6 +103,7 @@ def _call(agent: Agent, turn: Turn, *, last: bool) -> ProviderResponse:
         stream=agent.stream,
         prompt_tokens=keeper.usage(history).total_tokens,
     )
+    turn.phase = "model"
     reply = caller.call(request, cancel=turn.cancel, on_chunk=turn.on_chunk)
     keeper.observe(reply.usage.prompt_tokens, estimated)
     return reply
@@ -106,22 +111,37 @@ def _call(agent: Agent, turn: Turn, *, last: bool) -> ProviderResponse:
 
 def _run_calls(agent: Agent, turn: Turn, calls: Sequence[FunctionCall]) -> list[ToolResult]:
     """All calls of one reply: in parallel when there are several, results in the order of the calls."""
-    turn.tool_calls += len(calls)
     turn.flush_output()
+    turn.phase = "tool"
+    count, refusal = _affordable(agent, turn, len(calls))
+    running = calls[:count]
     if agent.bus.wants(ToolStarted):
-        for call in calls:
+        for call in running:
             agent.bus.emit(ToolStarted(agent.agent_id, call.name, call.args, call.id))
-    if len(calls) == 1:
-        return [_run_call(agent, turn, calls[0])]
-    tasks = [workers.submit(partial(_run_call, agent, turn, call)) for call in calls[:-1]]
-    final = _run_call(agent, turn, calls[-1])
+    tasks = [workers.submit(partial(_run_call, agent, turn, call)) for call in running[:-1]]
+    inline = [_run_call(agent, turn, call) for call in running[-1:]]
     for task in tasks:
         task.wait(cancel=turn.fence)
     done = [
         task.result() if task.done else cancelled_result(call, turn.cancel.reason)
-        for task, call in zip(tasks, calls, strict=False)
+        for task, call in zip(tasks, running, strict=False)
     ]
-    return [*done, final]
+    unpaid = [ToolResult(call.id, call.name, refusal, is_error=True, error_kind="budget") for call in calls[count:]]
+    return [*done, *inline, *unpaid]
+
+
+def _affordable(agent: Agent, turn: Turn, count: int) -> tuple[int, str]:
+    """How many of so many calls the budget allows, and what the others are told; then the turn winds up."""
+    budget = agent.caller.budget
+    if budget is None or not budget.bounded:
+        return count, ""
+    for index in range(count):
+        try:
+            budget.charge(tool_calls=1)
+        except BudgetExceeded as error:
+            turn.wind_up("budget")
+            return index, f"Error: not run: {error}"
+    return count, ""
 
 
 def _run_call(agent: Agent, turn: Turn, call: FunctionCall) -> ToolResult:
@@ -134,7 +154,7 @@ def _run_call(agent: Agent, turn: Turn, call: FunctionCall) -> ToolResult:
         agent.session,
         call.id,
         agent.workspace,
-        lambda chunk: bus.emit(ToolProgress(agent_id, call.id, chunk)),
+        partial(_progress, agent, turn, call),
     )
     result = agent.toolbox.run(call, context)
     took = time.perf_counter() - started
@@ -145,8 +165,9 @@ def _run_call(agent: Agent, turn: Turn, call: FunctionCall) -> ToolResult:
     return result
 
 
-def _answers(results: Sequence[ToolResult]) -> Message:
-    return Message(Role.TOOL, tuple(Part(function_response=result) for result in results))
+def _progress(agent: Agent, turn: Turn, call: FunctionCall, chunk: str) -> None:
+    turn.touch()
+    agent.bus.emit(ToolProgress(agent.agent_id, call.id, chunk))
 
 
 def _without_calls(reply: ProviderResponse) -> Message:
@@ -157,7 +178,8 @@ def _without_calls(reply: ProviderResponse) -> Message:
     return Message(Role.MODEL, kept)
 
 
-def _reason(reply: ProviderResponse, *, cut_off: bool) -> str | None:
-    if cut_off:
-        return "max_turns"
+def _reason(reply: ProviderResponse, turn: Turn, calls: Sequence[FunctionCall], *, last: bool) -> str | None:
+    """Why the answer is not whole; a turn of one call that needed no tool was not cut off by its limit."""
+    if last and (calls or turn.tool_calls or turn.cut != "max_turns"):
+        return turn.cut
     return "output_limit" if reply.finish_reason is FinishReason.MAX_TOKENS else None

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from shared.errors import JaatoError, PluginError, unknown_name
 from shared.plugin import PluginConfig, ToolPlugin
-from shared.plugin_loading import plugin_tools
+from shared.plugin_loading import plugin_tools, shut_down
 from shared.registry import PluginRegistry
 from shared.tools import Tool
-
-log = logging.getLogger(__name__)
 
 
 class PluginView:
@@ -31,9 +28,9 @@ class PluginView:
         attach: Callable[[ToolPlugin], None] = lambda plugin: None,
     ) -> None:
         self._registry = registry
+        self._chosen = None if names is None else list(dict.fromkeys(names))
         self._own: dict[str, ToolPlugin] = {}
         configs = configs or {}
-        self.names = list(dict.fromkeys(registry.list_exposed() if names is None else names))
         for name in [*self.names, *configs]:
             if name not in registry.list_available():
                 raise PluginError(unknown_name("plugin", name, registry.list_available()))
@@ -46,50 +43,54 @@ class PluginView:
             raise
 
     @property
+    def names(self) -> list[str]:
+        """The plugins of the view: those it was made for, or all that are exposed at the moment."""
+        return self._registry.list_exposed() if self._chosen is None else list(self._chosen)
+
+    @property
     def shares_all(self) -> bool:
         """Whether no plugin belongs to this view alone."""
         return not self._own
 
     def tools(self) -> list[Tool]:
         """The enabled tools of all plugins of the view, in its order."""
-        found: list[Tool] = []
-        disabled = set(self._registry.list_disabled_tools())
+        registry, found = self._registry, list[Tool]()
         for name in self.names:
             if name in self._own:
-                found += [tool for tool in plugin_tools(self._own[name]) if tool.name not in disabled]
+                found += [tool for tool in plugin_tools(self._own[name]) if not registry.is_switched_off(tool.name)]
             else:
-                found += self._registry.tools([name])
+                found += registry.tools([name])
         return found
 
     def instructions(self) -> list[str]:
         """What the plugins say in the system prompt."""
-        plugins = [self._own.get(name) or self._registry.get_plugin(name) for name in self.names]
+        plugins = [self.plugin(name) for name in self.names]
         texts = [(plugin.get_system_instructions() or "").strip() for plugin in plugins if plugin is not None]
         return [text for text in texts if text]
 
     def plugin(self, name: str) -> ToolPlugin | None:
-        """The instance of a plugin that this view uses."""
+        """The instance of a plugin that this view uses, unless it was taken out of use."""
         if name not in self.names:
             return None
-        return self._own.get(name) or self._registry.get_plugin(name)
+        if name in self._own:
+            return self._own[name]
+        return self._registry.get_plugin(name) if self._registry.is_exposed(name) else None
 
     def close(self) -> None:
         """Shut the view's own instances down."""
         own, self._own = self._own, {}
         for name, plugin in own.items():
-            try:
-                plugin.shutdown()
-            except Exception:  # foreign code: the others must still be shut down
-                log.warning("plugin '%s' failed to shut down", name, exc_info=True)
+            shut_down(plugin, name)
 
     def _make(self, name: str, config: PluginConfig | None, attach: Callable[[ToolPlugin], None]) -> ToolPlugin:
         plugin = self._registry.fresh_plugin(name)
         merged: dict[str, Any] = {**self._registry.config_of(name), **(config or {})}
         try:
             plugin.initialize(merged or None)
-        except JaatoError:
-            raise
+            attach(plugin)
         except Exception as error:
+            shut_down(plugin, name)
+            if isinstance(error, JaatoError):
+                raise
             raise PluginError(f"plugin '{name}' failed to start: {type(error).__name__}: {error}") from error
-        attach(plugin)
         return plugin

@@ -5,13 +5,22 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
+from importlib.metadata import EntryPoint
 from typing import Any
 
 from shared.errors import JaatoError, PluginError, unknown_name
 from shared.plugin import CommandCompletion, PluginConfig, ToolPlugin, UserCommand
-from shared.plugin_loading import PluginFactory, builtin_factories, checked, entry_point_factories, plugin_tools
+from shared.plugin_loading import (
+    PluginFactory,
+    builtin_factories,
+    checked,
+    entry_point_factories,
+    plugin_tools,
+    provide_jaato_module,
+    shut_down,
+)
 from shared.tools import Tool
 from shared.types import ToolSchema
 
@@ -35,14 +44,15 @@ class PluginRegistry:
     """Discovers plugins, exposes those a host wants, and keeps everything in order of exposure."""
 
     def __init__(self, model_name: str | None = None) -> None:
-        self._lock = threading.RLock()  # orders changes; readers use the snapshots below without it
+        self._lock = threading.Lock()  # guards the snapshots below; never held while a plugin's code runs
+        self._changes: dict[str, threading.RLock] = {}  # by plugin: one change at a time
         self._model_name = model_name
         self._factories: dict[str, PluginFactory] = {}
         self._instances: dict[str, ToolPlugin] = {}
         self._exposed: dict[str, Exposed] = {}
         self._disabled: frozenset[str] = frozenset()
         self._skipped: dict[str, str] = {}
-        self._published: set[str] = set()
+        self._published: dict[str, EntryPoint] = {}
         self.problems: dict[str, str] = {}
         self.version = 0  # grows with every change, so that others know when to look again
 
@@ -52,38 +62,53 @@ class PluginRegistry:
         """Find plugins: built-ins, then entry points; one that cannot be loaded is listed in `problems`."""
         if plugin_kind != "tool":
             raise PluginError(unknown_name("plugin kind", plugin_kind, ["tool"]))
+        builtin = builtin_factories()
         if include_directory:
-            for name, factory in builtin_factories().items():
+            for name, factory in builtin.items():
                 self._factories.setdefault(name, factory)
-        for name, factory in entry_point_factories():
-            self._discover_entry(name, factory)
+        for entry, factory in entry_point_factories():
+            self._discover_entry(entry, factory, reserved=builtin)
         return self.list_available()
 
-    def _discover_entry(self, name: str, factory: PluginFactory) -> None:
+    def _discover_entry(self, entry: EntryPoint, factory: PluginFactory, *, reserved: Iterable[str]) -> None:
+        name = entry.name
         try:
             plugin = checked(factory(), name)
-        except Exception as error:  # foreign code: one broken plugin must not stop the others
-            self.problems[name] = f"plugin '{name}' could not be loaded: {type(error).__name__}: {error}"
-            log.warning("%s", self.problems[name])
+        except (Exception, SystemExit) as error:  # foreign code: one broken plugin must not stop the others
+            self._report(name, f"plugin '{name}' ({entry.value}) could not be loaded: {type(error).__name__}: {error}")
             return
-        if plugin.name in self._factories and plugin.name not in self._published:
-            self.problems[name] = f"entry point '{name}' calls its plugin '{plugin.name}', which is taken"
+        owner = self._published.get(plugin.name)
+        if plugin.name in reserved or (plugin.name in self._factories and owner != entry):
+            taken = f"by entry point '{owner.name}' ({owner.value})" if owner is not None else "by another plugin"
+            self._report(
+                name, f"entry point '{name}' ({entry.value}) calls its plugin '{plugin.name}', which is taken {taken}"
+            )
             return
-        self._published.add(plugin.name)
+        self._published[plugin.name] = entry
         self._factories[plugin.name] = factory
         self._instances.setdefault(plugin.name, plugin)
         self.problems.pop(name, None)
 
+    def _report(self, name: str, problem: str) -> None:
+        self.problems[name] = problem
+        log.warning("%s", problem)
+
     def register_plugin(self, plugin: ToolPlugin, expose: bool = False, config: PluginConfig | None = None) -> None:
-        """Add a plugin object from code."""
-        checked(plugin, getattr(plugin, "name", type(plugin).__name__))
-        with self._lock:
-            if plugin.name in self._exposed:
-                raise PluginError(f"plugin '{plugin.name}' is exposed already; unexpose it before replacing it")
-            self._factories[plugin.name] = type(plugin)
-            self._instances[plugin.name] = plugin
-        if expose:
-            self.expose_tool(plugin.name, config)
+        """Add a plugin object from code; one that is to be exposed and cannot be is not added either."""
+        provide_jaato_module()
+        name = checked(plugin, getattr(plugin, "name", type(plugin).__name__)).name
+        with self._change(name):
+            if name in self._exposed:
+                raise PluginError(f"plugin '{name}' is exposed already; unexpose it before replacing it")
+            former = self._factories.get(name), self._instances.get(name)
+            self._factories[name], self._instances[name] = type(plugin), plugin
+            try:
+                if expose:
+                    self.expose_tool(name, config)
+            except BaseException:
+                _put(self._factories, name, former[0])
+                _put(self._instances, name, former[1])
+                raise
 
     # -- exposure --------------------------------------------------------------------------------
 
@@ -93,7 +118,7 @@ class PluginRegistry:
         Exposed again with other settings, it is initialised anew; a clash of tool names, bad
         settings or a plugin that fails leaves everything as it was.
         """
-        with self._lock:
+        with self._change(name):
             current = self._exposed.get(name)
             if current is not None and (not config or dict(config) == current.config):
                 return True
@@ -102,30 +127,28 @@ class PluginRegistry:
                 self._skipped[name] = reason
                 return False
             entry = Exposed(plugin, dict(config) if config is not None else None)
-            if current is not None:
-                plugin.shutdown()
             try:
+                if current is not None:
+                    plugin.shutdown()
                 plugin.initialize(entry.config)
                 entry.load()
-                self._check_clashes(name, entry.tools)
+                self._commit(name, entry)
             except Exception as error:
                 self._restore(name, plugin, current)
                 if isinstance(error, JaatoError):
                     raise
                 raise PluginError(f"plugin '{name}' failed to start: {type(error).__name__}: {error}") from error
-            self._exposed = {**self._exposed, name: entry}
             self._skipped.pop(name, None)
-            self.version += 1
             return True
 
     def unexpose_tool(self, name: str) -> None:
         """Take a plugin out of use and shut it down; one that is not exposed is left alone."""
-        with self._lock:
-            entry = self._exposed.get(name)
-            self._exposed = {key: value for key, value in self._exposed.items() if key != name}
-            self.version += 1
-        if entry is not None:
-            entry.plugin.shutdown()
+        if name not in self._factories:
+            return
+        with self._change(name):
+            if (entry := self._exposed.get(name)) is not None:
+                self._withdraw(name)
+                shut_down(entry.plugin, name)
 
     def expose_all(self, config: Mapping[str, PluginConfig] | None = None) -> list[str]:
         """Expose every available plugin but those with nothing to offer here; returns the exposed names."""
@@ -142,13 +165,14 @@ class PluginRegistry:
 
     def refresh(self) -> None:
         """Ask all exposed plugins again for their tools, for those whose tools come and go."""
-        with self._lock:
-            for name, entry in self._exposed.items():
-                tools = plugin_tools(entry.plugin)
-                if tools != entry.tools:
-                    self._check_clashes(name, tools)
-                    entry.tools = tools
-                    self.version += 1
+        for name in self.list_exposed():
+            with self._change(name):
+                if (entry := self._exposed.get(name)) is None:
+                    continue
+                try:
+                    self._commit(name, replace(entry, tools=plugin_tools(entry.plugin)))
+                except Exception as error:  # foreign code: this plugin keeps the tools it had, the others go on
+                    self._report(name, f"plugin '{name}' keeps its former tools: {error}")
 
     # -- what there is ---------------------------------------------------------------------------
 
@@ -170,8 +194,8 @@ class PluginRegistry:
 
     def get_plugin(self, name: str) -> ToolPlugin | None:
         """The instance in use, or the one that would be used."""
-        if name in self._exposed:
-            return self._exposed[name].plugin
+        if (entry := self._exposed.get(name)) is not None:
+            return entry.plugin
         return self._instance(name) if name in self._factories else None
 
     def get_plugin_for_tool(self, tool_name: str) -> ToolPlugin | None:
@@ -245,6 +269,10 @@ class PluginRegistry:
         """Tools that are switched off."""
         return [name for name in self.get_all_tool_names() if name in self._disabled]
 
+    def is_switched_off(self, name: str) -> bool:
+        """Whether a tool was disabled, even if its plugin has been taken out of use since."""
+        return name in self._disabled
+
     def get_tool_status(self) -> list[dict[str, Any]]:
         """All tools with name, description, whether they are enabled, and their plugin."""
         return [
@@ -299,7 +327,12 @@ class PluginRegistry:
         """A new instance of a plugin, not initialised, for a session with settings of its own."""
         if name not in self._factories:
             raise PluginError(unknown_name("plugin", name, self._factories))
-        return checked(self._factories[name](), name)
+        try:
+            return checked(self._factories[name](), name)
+        except JaatoError:
+            raise
+        except Exception as error:
+            raise PluginError(f"plugin '{name}' cannot be made: {type(error).__name__}: {error}") from error
 
     # -- inside ----------------------------------------------------------------------------------
 
@@ -307,10 +340,28 @@ class PluginRegistry:
         if name not in self._factories:
             hint = "" if self._factories else "Call discover() first."
             raise PluginError(unknown_name("plugin", name, self._factories, hint=hint))
-        with self._lock:
+        if (found := self._instances.get(name)) is not None:
+            return found
+        with self._change(name):
             if name not in self._instances:
                 self._instances[name] = self.fresh_plugin(name)
             return self._instances[name]
+
+    def _change(self, name: str) -> threading.RLock:
+        """The right to change one plugin; its own code runs under it, so it guards nothing else."""
+        with self._lock:
+            return self._changes.setdefault(name, threading.RLock())
+
+    def _commit(self, name: str, entry: Exposed) -> None:
+        with self._lock:
+            self._check_clashes(name, entry.tools)
+            self._exposed = {**self._exposed, name: entry}
+            self.version += 1
+
+    def _withdraw(self, name: str) -> None:
+        with self._lock:
+            self._exposed = {key: value for key, value in self._exposed.items() if key != name}
+            self.version += 1
 
     def _unsuitable(self, plugin: ToolPlugin) -> str | None:
         globs = getattr(plugin, "get_model_requirements", lambda: None)()
@@ -336,8 +387,7 @@ class PluginRegistry:
                 plugin.initialize(former.config)
         except Exception:  # the first failure is the one to report
             log.warning("plugin '%s' could not be put back", name, exc_info=True)
-            self._exposed = {key: value for key, value in self._exposed.items() if key != name}
-            self.version += 1
+            self._withdraw(name)
 
     def _switch(self, name: str, *, on: bool) -> bool:
         with self._lock:
@@ -346,3 +396,11 @@ class PluginRegistry:
             self._disabled = self._disabled - {name} if on else self._disabled | {name}
             self.version += 1
             return True
+
+
+def _put(table: dict[str, Any], name: str, former: Any) -> None:
+    """Put back what was there before, or nothing."""
+    if former is None:
+        table.pop(name, None)
+    else:
+        table[name] = former

@@ -124,7 +124,9 @@ class JaatoRuntime:
         hooks: ToolHooks | None = None,
     ) -> None:
         """Use these plugins, under this permission policy."""
-        self.broker = build_gate(permissions, workspace=self.workspace, trust_workspace=self.trust_workspace)
+        self.broker = build_gate(
+            permissions, workspace=self.workspace, trust_workspace=self.trust_workspace, tools=registry.tools
+        )
         self.broker.on_requested = self.broker.on_requested or self._permission_asked
         self.broker.on_resolved = self.broker.on_resolved or self._permission_resolved
         self.registry = registry

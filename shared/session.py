@@ -170,15 +170,19 @@ class JaatoSession:
 
     # -- turns, for those who bring their own thread ---------------------------------------------
 
-    def start_turn(self, message: Message, on_output: OutputCallback | None = None) -> Turn:
-        """Begin a turn; the caller runs it with `execute` in a thread of its choice."""
+    def start_turn(self, message: Message | None, on_output: OutputCallback | None = None) -> Turn:
+        """Begin a turn; the caller runs it with `execute` in a thread of its choice.
+
+        Without a message the model goes on from where the history ends.
+        """
         self._refresh_if_changed()
         turn = Turn(self._history, self.cancel_token.child(), self._output_to(on_output), self._take_mail)
         with self._lock:
             if self._turn is not None:
                 raise SessionBusy(f"session '{self.agent_id}' runs a turn already; wait for it or stop it first")
             self._turn = turn
-        turn.append(message)
+        if message is not None:
+            turn.append(message)
         return turn
 
     def execute(self, turn: Turn) -> Outcome | None:

@@ -151,7 +151,7 @@ def _class(hint: type) -> dict[str, Any]:
         return _enum([member.value for member in hint])
     if typing.is_typeddict(hint):
         hints = typing.get_type_hints(hint, include_extras=True)
-        required = sorted(hint.__required_keys__, key=list(hints).index)  # type: ignore[attr-defined]
+        required = [name for name, value in hints.items() if _is_required(hint, name, value)]
         return _object({name: _bare(value) for name, value in hints.items()}, required, inspect.getdoc(hint))
     if dataclasses.is_dataclass(hint):
         hints = typing.get_type_hints(hint, include_extras=True)
@@ -163,6 +163,11 @@ def _class(hint: type) -> dict[str, Any]:
         ]
         return _object({item.name: hints[item.name] for item in fields}, required, None)
     raise ConfigError(f"class {hint.__name__} has no JSON Schema; use a dataclass, a TypedDict or an Enum")
+
+
+def _is_required(cls: Any, name: str, hint: Any) -> bool:
+    """Whether a TypedDict needs the field; its own record misses NotRequired[] in postponed annotations."""
+    return name in cls.__required_keys__ and get_origin(hint) is not typing.NotRequired
 
 
 def _bare(hint: Any) -> Any:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 Invoke = Callable[[Mapping[str, Any], "ToolContext"], Any]
+Display = Callable[[Mapping[str, Any], "ToolContext"], "PermissionDisplayInfo | None"]
+Approves = Callable[[Mapping[str, Any]], bool]
 _DICT_NAMES = {"args", "params", "arguments"}
 
 
@@ -48,7 +50,8 @@ class Tool:
     auto_approved: bool = False
     required_agent: str | None = None
     timeout_seconds: float | None = None
-    display: Callable[[Mapping[str, Any]], PermissionDisplayInfo | None] | None = None
+    display: Display | None = None  # what the person sees who decides about a call
+    approves: Approves | None = None  # spares the question for some calls only
     validator: Validator = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -59,6 +62,10 @@ class Tool:
     def name(self) -> str:
         """The tool's name, as the model uses it."""
         return self.schema.name
+
+    def is_approved(self, args: Mapping[str, Any]) -> bool:
+        """Whether its plugin lets this call run without a question."""
+        return self.auto_approved or (self.approves is not None and self.approves(args))
 
     def as_executor(self) -> Callable[..., Any]:
         """The tool as a plain callable for host code: a dict, or keywords."""

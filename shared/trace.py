@@ -53,24 +53,36 @@ TRACED: frozenset[type[Event]] = frozenset(
     }
 )
 
+# Shapes that are secret wherever they stand.
 _SECRET = re.compile(
     r"""(?ix)
-    \b(?: sk-[\w-]{8,} | AIza[\w-]{20,} | gh[pousr]_\w{16,} | xox[abprs]-[\w-]{8,} | AKIA[A-Z0-9]{12,}
-        | eyJ[\w-]{10,}\.[\w-]{10,}(?:\.[\w-]*)? )
-    | (?<=bearer\ )[\w.~+/=-]{8,}
-    | (?: (?<=://) ) [^\s/@:]+ : [^\s/@]+ (?=@)
-    """
+    \b(?: [sr]k[-_][\w-]{8,} | AIza[\w-]{20,} | ya29\.[\w-]{8,} | gh[pousr]_\w{16,} | github_pat_\w{16,}
+        | xox[abeoprs]-[\w-]{8,} | xapp-[\w-]{8,} | (?:AKIA|ASIA)[A-Z0-9]{12,} | hf_\w{16,} | glpat-[\w-]{16,}
+        | npm_\w{16,} | pypi-[\w-]{16,} | eyJ[\w-]{10,}\.[\w-]{10,}(?:\.[\w-]*)? )
+    | -----BEGIN[^-]*PRIVATE\ KEY----- .*? (?: -----END[^-]*----- | \Z )
+    | (?<=bearer\ )[\w.~+/=-]{4,} | (?<=basic\ )[\w+/=-]{12,}
+    | (?<=://) [^\s/@:]* : [^\s/@]+ (?=@)
+    """,
+    re.DOTALL,
 )
+# What follows a telling name: `api_key=…`, `"token": "…"`, also inside quoted JSON, and `--password …`.
 _NAMED_SECRET = re.compile(
-    r"""(?ix) ( (?: key | token | secret | passw(?:or)?d | credentials? | authorization ) ["']? \s* [:=] \s* ["']? )
-    ( [^\s"',;}]{4,} )"""
+    r"""(?ix)
+    ( (?: key | token
+        | (?P<private> secret | passw(?:or)?d | passphrase | pwd | credentials? | authorization | cookie ) )
+      (?: \\* ["']? \s* [:=] \s* | (?<=-key) \s+ | (?<=-token) \s+ | (?<=-secret) \s+ | (?<=-password) \s+ ) )
+    (?: (?P<quote> \\* ["'] ) (?P<quoted> .*? ) (?: (?P=quote) | \Z )
+      | (?P<bare> (?: (?:basic|bearer|digest)\s+ )? [^\s"',;&}\\]+ ) )
+    """,
+    re.DOTALL,
 )
 # Looking for these first is far cheaper than either expression; every secret contains one of them.
 _HINTS = (
-    *("key", "token", "secret", "passw", "credential", "authorization", "bearer"),
-    *("sk-", "aiza", "gh", "xox", "akia", "eyj", "@"),
+    *("key", "token", "secret", "passw", "passphrase", "pwd", "credential", "authorization", "cookie", "bearer"),
+    *("basic ", "sk-", "sk_", "rk_", "rk-", "aiza", "ya29", "gh", "xox", "xapp", "akia", "asia", "hf_", "glpat"),
+    *("npm_", "pypi-", "eyj", "@"),
 )
-_NUMBER = re.compile(r"^\d+$")
+_HARMLESS = re.compile(r"^(?:\d+|none|null|true|false|)$", re.IGNORECASE)
 
 
 def redact(text: str) -> str:
@@ -78,8 +90,16 @@ def redact(text: str) -> str:
     lower = text.lower()
     if not any(hint in lower for hint in _HINTS):
         return text
-    text = _SECRET.sub("[redacted]", text)
-    return _NAMED_SECRET.sub(lambda m: m[0] if _NUMBER.match(m[2]) else f"{m[1]}[redacted]", text)
+    return _NAMED_SECRET.sub(_hidden, _SECRET.sub("[redacted]", text))
+
+
+def _hidden(match: re.Match[str]) -> str:
+    """The name without its value; a number is kept unless the name says that it is a password."""
+    quote = match["quote"] or ""
+    value = match["quoted"] if quote else match["bare"]
+    if not value or (not match["private"] and _HARMLESS.match(value)):
+        return match[0]
+    return f"{match[1]}{quote}[redacted]{quote}"
 
 
 class TraceFile:
@@ -94,7 +114,7 @@ class TraceFile:
 
     def write(self, line: str) -> None:
         """Add one line; a trace that cannot be written is given up, with one warning."""
-        data = (line.replace("\n", "\\n") + "\n").encode("utf-8", "replace")
+        data = (line.replace("\n", "\\n").replace("\r", "\\r") + "\n").encode("utf-8", "replace")
         with self._lock:
             if self._broken:
                 return
@@ -111,10 +131,11 @@ class TraceFile:
                 log.warning("the trace %s cannot be written: %s", self._path, error)
 
     def _open(self) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        # Whoever else may write to the folder must not lead us astray: no links, and no waiting at a pipe.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         fd = os.open(self._path, flags, 0o600)
         found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_nlink != 1:
             os.close(fd)
             raise PermissionError(f"{self._path} belongs to somebody else; set JAATO_TRACE_LOG to another path")
         if stat.S_IMODE(found.st_mode) & 0o077:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +14,7 @@ from shared.errors import CancelledException
 from shared.history import History
 from shared.providers.base import ChunkKind
 from shared.toolbox import cancelled_result
-from shared.types import FinishReason, FunctionCall, Message, ProviderResponse, Role, TokenUsage
+from shared.types import FinishReason, FunctionCall, Message, ProviderResponse, Role, TokenUsage, ToolResult
 
 OutputCallback = Callable[[str, str, str], object]
 CANCEL_MARK = "[cancelled]"
@@ -21,13 +22,15 @@ CANCEL_MARK = "[cancelled]"
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a turn ended. `reason` is None for a whole answer, else max_turns, output_limit or cancelled."""
+    """How a turn ended. `reason` is None for a whole answer, else max_turns, output_limit, budget or cancelled."""
 
     text: str
     finish_reason: FinishReason
     reason: str | None = None
     model_calls: int = 0
     tool_calls: int = 0
+    denied_calls: int = 0
+    failed_calls: int = 0
     usage: TokenUsage = TokenUsage()
     duration_seconds: float = 0.0
     structured: Any = None
@@ -46,8 +49,13 @@ class Turn:
     output: OutputCallback
     mail: Callable[[], list[str]] = list
     fence: CancelToken = field(default_factory=CancelToken)
+    phase: str = "model"  # or tool, awaiting_permission, awaiting_child: what the turn is busy with
+    touched: float = field(default_factory=time.monotonic)  # when something last moved
+    cut: str | None = None  # why the next model call is the last one, whatever the model wants
     model_calls: int = 0
     tool_calls: int = 0
+    denied_calls: int = 0
+    failed_calls: int = 0
     usage: TokenUsage = TokenUsage()
     last_usage: TokenUsage = TokenUsage()
     started_at: float = field(default_factory=time.time)
@@ -70,10 +78,35 @@ class Turn:
             if self._closed:
                 raise CancelledException(self.cancel.reason or "the turn was abandoned")
             self.history.append(message)
+        self.touch()
         if message.role is Role.MODEL:
             self._chunks.clear()
             if text := message.text:
                 self._texts.append(text)
+
+    @property
+    def text(self) -> str:
+        """What the model has said so far, the piece it is saying included."""
+        return "".join(self._chunks) or "\n".join(self._texts)
+
+    def touch(self) -> None:
+        """Something moved: a piece of an answer, a tool's output, the end of a call."""
+        self.touched = time.monotonic()
+
+    def wind_up(self, reason: str) -> None:
+        """Let the model hand over in one last call without tools, after the tools that run now."""
+        self.cut = self.cut or reason
+
+    @contextmanager
+    def busy_with(self, phase: str) -> Iterator[None]:
+        """Show another phase for a while."""
+        before, self.phase = self.phase, phase
+        self.touch()
+        try:
+            yield
+        finally:
+            self.phase = before
+            self.touch()
 
     def take_mail(self) -> None:
         """Put steering messages that arrived in the meantime into the history."""
@@ -86,8 +119,16 @@ class Turn:
         self.usage += reply.usage
         self.last_usage = reply.usage
 
+    def count_results(self, results: Sequence[ToolResult]) -> None:
+        """Book the tool calls of one reply."""
+        self.tool_calls += len(results)
+        for result in results:
+            self.denied_calls += result.error_kind == "denied"
+            self.failed_calls += result.is_error and result.error_kind != "denied"
+
     def note_call(self, call: FunctionCall, seconds: float) -> None:
         """Keep the timing of a tool call for the turn's accounting."""
+        self.touch()
         ended = time.time()
         self.calls.append(
             {"name": call.name, "start_time": ended - seconds, "end_time": ended, "duration_seconds": seconds}
@@ -97,6 +138,7 @@ class Turn:
         """Hand out a piece of the answer as it arrives."""
         if self._closed or not text:
             return
+        self.touch()
         if kind == "text":
             self._chunks.append(text)
         mode = "append" if self._speaking else "write"
@@ -126,7 +168,7 @@ class Turn:
 
     def close_cancelled(self) -> Outcome | None:
         """End a cancelled turn, keeping the text so far; None if it had ended before."""
-        partial = "".join(self._chunks)
+        partial, text = "".join(self._chunks), self.text
         with self._lock:
             if self._closed:
                 return None
@@ -134,8 +176,18 @@ class Turn:
             self.history.close_open_calls(lambda call: cancelled_result(call, self.cancel.reason))
             self.history.append(Message.from_text(Role.MODEL, f"{partial}\n{CANCEL_MARK}".strip()))
         self.fence.cancel("the turn is over")
-        text = partial or "\n".join(self._texts)
         return self._outcome(text, FinishReason.CANCELLED, "cancelled", None)
 
     def _outcome(self, text: str, finish: FinishReason, reason: str | None, structured: Any) -> Outcome:
-        return Outcome(text, finish, reason, self.model_calls, self.tool_calls, self.usage, self.elapsed, structured)
+        return Outcome(
+            text,
+            finish,
+            reason,
+            self.model_calls,
+            self.tool_calls,
+            self.denied_calls,
+            self.failed_calls,
+            self.usage,
+            self.elapsed,
+            structured,
+        )

@@ -69,6 +69,7 @@ class ToolResult:
     result: Any
     is_error: bool = False
     attachments: tuple[Attachment, ...] | None = None
+    error_kind: str | None = None  # denied, cancelled, …: for those who count, not for the model
 
     @property
     def text(self) -> str:

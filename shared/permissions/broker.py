@@ -39,8 +39,8 @@ _NO_RETRY = "Do not try the same call again; go on without it or tell the user w
 _PATH_SIGN = " \u203a "  # between the names of an agent path
 _CANCELLED = Outcome(False, "cancelled", "cancelled while waiting for permission")
 
-OnRequested = Callable[[PermissionRequest], None]
-OnResolved = Callable[[PermissionRequest, Outcome], None]
+OnRequested = Callable[[PermissionRequest], object]
+OnResolved = Callable[[PermissionRequest, Outcome], object]
 
 
 class LogEntry(NamedTuple):
@@ -180,7 +180,7 @@ class PermissionBroker:
         return self._command.run(args)
 
     def _call(self, tool: Tool, args: Mapping[str, Any]) -> Call:
-        return Call(tool.name, args, tool.auto_approved, self._workspace, self._policy.shell_tools)
+        return Call(tool.name, args, tool.is_approved(args), self._workspace, self._policy.shell_tools)
 
     def _ask(self, tool: Tool, call: Call, verdict: Verdict, context: ToolContext) -> Outcome:
         if not self._queue.can_ask:
@@ -204,7 +204,9 @@ class PermissionBroker:
             self._tell(self.on_requested, request)
             self._queue.show(question)
             if not question.done.wait(max(0.0, deadline - time.monotonic())):
-                late = Outcome(False, "timeout", f"the question timed out: nobody answered within {seconds:.0f} s")
+                late = Outcome(
+                    False, "timeout", f"the question timed out: nobody answered within {round(seconds, 1):g} s"
+                )
                 self._queue.end(question, late)
         finally:
             forget()
@@ -258,14 +260,14 @@ class PermissionBroker:
             tool=tool.name,
             plugin=tool.plugin,
             arguments=copy.deepcopy(dict(call.args)),
-            display=describe(tool, call.args, call),
+            display=describe(tool, call, context),
             reason=verdict.reason,
             is_command=call.command is not None,
             asked_at=now,
             expires_at=now + ttl,
         )
 
-    def _tell(self, hook: Callable[..., None] | None, *facts: object) -> None:
+    def _tell(self, hook: Callable[..., object] | None, *facts: object) -> None:
         if hook is None:
             return
         try:

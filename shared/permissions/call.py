@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from shared.permissions.command import settle_path, simple_command
 from shared.permissions.deny_pattern import ShellLine
 from shared.permissions.unravel import plain_text
-from shared.permissions.visible import is_stable
+from shared.permissions.visible import is_honest
 
 #: Tools that run a shell line, and the argument that carries it.
 SHELL_TOOLS: Mapping[str, str] = {"cli": "command", "cli_based_tool": "command", "run_command": "command"}
@@ -87,7 +87,7 @@ class Call:
     @cached_property
     def is_readable(self) -> bool:
         """Whether no value holds control, invisible or look-alike characters."""
-        return all(is_stable(_text(value)) for value in self.args.values())
+        return all(is_honest(_text(value)) for value in self.args.values())
 
     @cached_property
     def fingerprint(self) -> str:
@@ -99,7 +99,7 @@ class Call:
         """Whether every value of an argument lies under one of the prefixes, however it is written."""
         values = list(_values(self.args.get(argument)))
         return bool(values) and all(
-            is_stable(value) and any(self._lies_under(value, prefix) for prefix in prefixes) for value in values
+            is_honest(value) and any(self._lies_under(value, prefix) for prefix in prefixes) for value in values
         )
 
     def denied_prefix(self, argument: str, prefix: str) -> bool:
@@ -111,7 +111,8 @@ class Call:
         )
 
     def _signature(self, write: Any) -> str:
-        return f"{self.tool}({', '.join(f'{key}={write(self.args[key])}' for key in sorted(self.args))})"
+        pairs = (f"{str(key).translate(_MASKED)}={write(self.args[key])}" for key in sorted(self.args, key=str))
+        return f"{self.tool}({', '.join(pairs)})"
 
     def _changes_nothing(self, value: Any) -> bool:
         here = (*_HERE, str(self.workspace)) if self.workspace is not None else _HERE
@@ -164,7 +165,7 @@ def _pairs(value: str, prefix: str, workspace: Path | None) -> Iterator[tuple[st
     yield value, prefix
     yield plain.strip(), prefix
     yield plain.strip().casefold(), prefix.casefold()
-    yield unquote(plain), prefix
+    yield unquote(plain).removeprefix("file://"), prefix
     if not _is_path(prefix) and not _is_path(plain):
         return
     settled = posixpath.normpath(plain.replace("\\", "/"))

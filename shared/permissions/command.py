@@ -13,6 +13,7 @@ import posixpath
 import re
 from dataclasses import dataclass
 
+from shared.permissions.handover import hands_on_more
 from shared.permissions.visible import is_stable, mixes_scripts
 
 #: Stands for a blank inside a quoted word, so that a blank in a pattern only matches between words.
@@ -56,7 +57,7 @@ class CommandPattern:
     """A whitelist pattern for command lines, compiled; it never covers more than one command."""
 
     pattern: str
-    program: str
+    words: tuple[str, ...]
     regex: re.Pattern[str] | None
 
     @staticmethod
@@ -64,14 +65,16 @@ class CommandPattern:
         """Compile a pattern; one that could only fit several commands fits nothing."""
         words = _words(pattern.strip(" \t"), _PATTERN_TOKEN)
         if not words:
-            return CommandPattern(pattern, "", None)
-        return CommandPattern(pattern, words[0], re.compile(fnmatch.translate(" ".join(words))))
+            return CommandPattern(pattern, (), None)
+        return CommandPattern(pattern, words, re.compile(fnmatch.translate(" ".join(words))))
 
     def covers(self, words: tuple[str, ...] | None) -> bool:
         """Whether the pattern covers a command given as the words of `simple_command`."""
         if self.regex is None or words is None:
             return False
-        if posixpath.basename(words[0]) in RUNNERS and words[0] != self.program:
+        if posixpath.basename(words[0]) in RUNNERS and words[0] != self.words[0]:
+            return False
+        if hands_on_more(words, self.words):
             return False
         if not self.regex.match(" ".join(words)):
             return False

@@ -18,6 +18,7 @@ from shared.permissions.request import Decision, PermissionRequest
 from shared.permissions.visible import visible
 
 SHOWN_LINES = 40
+SHOWN_CHARS = 1_500
 _TRIES = 5
 _QUESTION = "Allow? [y]es [n]o [a]lways, once/agent/session/never/all, [d]etails, ? for help: "
 
@@ -87,20 +88,37 @@ def prompt_text(request: PermissionRequest, *, lines: int | None = SHOWN_LINES) 
     """The request as text in which every line that comes from an agent is marked as quoted."""
     profile = f" ({one_line(request.profile)})" if request.profile else ""
     details = visible(request.display.details).split("\n")
-    hidden = 0 if lines is None else max(0, len(details) - lines)
     parts = [
         "",
         f"── permission: {one_line(request.agent_path)}{profile} wants to use {one_line(request.tool)}",
         f"   {one_line(request.display.summary)}",
-        *(f"   │ {line}" for line in details[: len(details) - hidden]),
+        *(f"   │ {line}" for line in (details if lines is None else _shortened(details, lines))),
     ]
-    if hidden:
-        parts.append(f"   [{hidden} more lines: answer d to see them]")
     if request.display.truncated:
         parts.append("   [the tool shortened this description]")
     if is_deceptive(request.display.details) or is_deceptive(str(request.arguments)):
         parts.append("   Beware: it contains characters that are invisible or look like others.")
     return "\n".join(parts) + "\n"
+
+
+def _shortened(details: list[str], lines: int) -> Iterator[str]:
+    """Beginning and end of long details: what matters may stand at either."""
+    hidden = len(details) - lines
+    head = lines * 3 // 4
+    for line in details[: head if hidden > 0 else lines]:
+        yield _clipped(line)
+    if hidden > 0:
+        yield f"[… {hidden} more lines: answer d to see them …]"
+        for line in details[head - lines :]:
+            yield _clipped(line)
+
+
+def _clipped(line: str) -> str:
+    hidden = len(line) - SHOWN_CHARS
+    if hidden <= 0:
+        return line
+    head = SHOWN_CHARS * 2 // 3
+    return f"{line[:head]} [… {hidden} more characters: answer d to see them …] {line[head - SHOWN_CHARS :]}"
 
 
 def help_text(request: PermissionRequest) -> str:

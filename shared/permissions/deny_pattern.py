@@ -71,6 +71,8 @@ class DenyPattern:
         """How surely the pattern fits something in the line."""
         if any(self.raw.match(text) for text in line.texts):
             return Hit.YES
+        if self.words and "(" in self.words[0]:
+            return Hit.NO  # the signature of another kind of tool
         best = Hit.MAYBE if line.inside.opaque else Hit.NO
         for command in line.inside.commands:
             best = max(best, self._hit_command(command))

@@ -11,16 +11,17 @@ from typing import Any
 from shared.permissions.call import Call
 from shared.permissions.visible import is_stable, mixes_scripts, visible
 from shared.plugin import PermissionDisplayInfo
-from shared.tools import Tool
+from shared.tools import Tool, ToolContext
 
 log = logging.getLogger(__name__)
 
 
-def describe(tool: Tool, args: Mapping[str, Any], call: Call) -> PermissionDisplayInfo:
+def describe(tool: Tool, call: Call, context: ToolContext) -> PermissionDisplayInfo:
     """The tool's own description of a call, or its arguments; a display that fails costs only its niceness."""
+    args = call.args
     if tool.display is not None:
         try:
-            shown = tool.display(args)
+            shown = tool.display(args, context)
         except Exception:  # foreign code: the arguments are shown instead
             log.warning("the display of tool %s failed", tool.name, exc_info=True)
         else:

@@ -64,6 +64,8 @@ class Rules:
             if self._pattern_allows(command, signature, call):
                 return f"pattern '{command.pattern}'"
         named = self.arguments.get(call.tool)
+        if named and call.shell_argument is not None and call.shell_argument not in named:
+            return None  # a rule about the folder or the time of a command says nothing about the command
         if named and all(_prefix_allows(call, name, prefixes) for name, prefixes in named.items()):
             return f"arguments of '{call.tool}'"
         return None

@@ -22,6 +22,8 @@ _LEADERS = frozenset({"if", "then", "else", "elif", "while", "until", "do", "!",
 _MAX_DEPTH = 6
 _MAX_COMMANDS = 400
 _MAX_CHARS = 40_000
+_INTERPRETERS = re.compile(r"(python|perl|ruby|node|php|lua|[gmn]?awk)[\d.]*$")
+_LITERAL = re.compile(r"""(["'`])(.+?)\1""", re.DOTALL)
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)\+?=(.*)", re.DOTALL)
 _BRACES = re.compile(r"([^{}]*)\{([^{}]*,[^{}]*)\}([^{}]*)")
 _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w*)([^}]*)\}|([A-Za-z_]\w*)|[@*0-9#?!$-]|\{[@*0-9][^}]*\})")
@@ -43,7 +45,8 @@ def unravel(line: str) -> Unravelled:
     found = _Findings()
     _read(plain_text(line), found, depth=0)
     if any(words[0] in SHELLS for words in found.commands):
-        for text in list(found.texts):
+        printed = [" ".join(words[1:]) for words in found.commands if words[0] in ("echo", "printf")]
+        for text in [*found.texts, *printed]:
             _read(text, found, depth=1)
     return Unravelled(tuple(found.commands), found.opaque)
 
@@ -84,6 +87,9 @@ def _note(words: list[str], found: _Findings, depth: int) -> None:
     found.texts += [word for word in words[1:] if re.search(r"\s", word)]
     if UNKNOWN in words[0] or re.search(r"[*?\[]", words[0]):
         found.opaque = True
+    if _INTERPRETERS.match(program):
+        for literal in _LITERAL.finditer(" ".join(words[1:])):
+            _read(literal[2], found, depth=depth + 1)
     if program in RUNNERS:
         _note_inner(program, words[1:], found, depth)
 
@@ -110,6 +116,8 @@ def _assigned(word: str, found: _Findings) -> bool:
     if match is None:
         return False
     found.variables[match[1]] = match[2]
+    if re.search(r"\s", match[2]):
+        _read(match[2], found, depth=_MAX_DEPTH)  # PAGER='…' and its like are commands
     return True
 
 

@@ -28,6 +28,20 @@ def is_stable(text: str) -> bool:
     return seen and unicodedata.normalize("NFKC", text) == text
 
 
+def is_honest(text: str) -> bool:
+    """Whether the text is all visible, and folding look-alikes would not turn it into another path."""
+    if text.isascii():
+        return is_stable(text)
+    if not all(is_visible(char) or char in "\n\t\r" for char in text):
+        return False
+    return _steps(unicodedata.normalize("NFKC", text)) == _steps(text)
+
+
+def _steps(text: str) -> tuple[int, int]:
+    parts = text.replace("\\", "/").split("/")
+    return len(parts), parts.count("..")
+
+
 def mixes_scripts(letters: str) -> bool:
     """Whether Latin letters stand next to others in one word, as they do in a faked one."""
     if letters.isascii():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -109,7 +111,7 @@ def test_a_request_says_who_wants_what(broker: PermissionBroker, queue: QueueCha
 
 
 def test_a_display_that_fails_costs_nothing(broker: PermissionBroker, queue: QueueChannel) -> None:
-    asking = Asking(broker, tool("bad", display=lambda args: 1 / 0), {"x": 1})
+    asking = Asking(broker, tool("bad", display=lambda args, context: 1 / 0), {"x": 1})
     request = take(queue)
     assert '"x": 1' in request.display.details
     broker.answer(request.id, "n")
@@ -197,6 +199,20 @@ def test_a_cancelled_caller_is_not_asked_about(broker: PermissionBroker, queue: 
     assert broker.pending() == []
 
 
+class Arguments(dict[str, Any]):
+    """Arguments whose end can be watched."""
+
+
+def test_a_long_lived_token_keeps_nothing_of_an_answered_question(queue: QueueChannel) -> None:
+    gate = PermissionBroker(Policy(), channel=queue, on_requested=lambda request: gate.answer(request.id, "y"))
+    token, args = CancelToken(), Arguments(path="a")
+    watched = weakref.ref(args)
+    assert outcome(gate, WRITE, args, caller(cancel=token)) == "yes"
+    del args
+    assert until(lambda: gc.collect() >= 0 and watched() is None)
+    assert not token.is_cancelled
+
+
 # -- broken channels -----------------------------------------------------------------------------------------------
 
 
@@ -209,7 +225,8 @@ class Broken(Channel):
         self._act = act
 
     def ask(self, request: PermissionRequest, ended: CancelToken) -> Decision:
-        return self._act()
+        made: Decision = self._act()
+        return made
 
 
 @pytest.mark.parametrize(
@@ -346,7 +363,7 @@ def test_a_wide_answer_settles_the_others_that_wait(broker: PermissionBroker, qu
 def test_arguments_that_change_while_the_question_is_open_are_not_what_was_shown(broker: PermissionBroker) -> None:
     args = {"path": "a", "lines": [1]}
     asking = Asking(broker, WRITE, args)
-    request = until(broker.pending)[0]
+    request = until(lambda: broker.pending())[0]
     args["lines"].append(2)  # type: ignore[attr-defined]
     assert request.arguments["lines"] == [1]
     broker.answer(request.id, "y")
@@ -425,17 +442,17 @@ def test_hooks_are_told_once_each_and_cannot_decide(queue: QueueChannel) -> None
         raise RuntimeError("a view crashed")
 
     def resolved(request: PermissionRequest, end: Outcome) -> None:
-        told.append(f"{end.method} {end.granted} {request.id not in [each.id for each in broker.pending()]}")
+        told.append(f"{end.method} {end.granted} {request.id not in [each.id for each in gate.pending()]}")
 
-    broker = PermissionBroker(Policy(), channel=queue, on_requested=requested, on_resolved=resolved)
-    granted(broker, "y", WRITE, {})
-    granted(broker, "n", WRITE, {})
+    gate = PermissionBroker(Policy(), channel=queue, on_requested=requested, on_resolved=resolved)
+    granted(gate, "y", WRITE, {})
+    granted(gate, "n", WRITE, {})
     assert told == ["asked write_file", "user_approved True True", "asked write_file", "user_denied False True"]
 
 
 def test_a_hook_may_answer(queue: QueueChannel) -> None:
-    broker = PermissionBroker(Policy(), channel=queue, on_requested=lambda request: broker.answer(request.id, "y"))
-    assert outcome(broker, WRITE, {}) == "yes"
+    gate = PermissionBroker(Policy(), channel=queue, on_requested=lambda request: gate.answer(request.id, "y"))
+    assert outcome(gate, WRITE, {}) == "yes"
 
 
 def test_the_log_keeps_every_decision(queue: QueueChannel) -> None:

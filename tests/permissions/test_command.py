@@ -159,6 +159,23 @@ def test_not_even_a_pattern_for_everything_covers_a_second_command(line: str) ->
         ("*status*", "bash -c 'git status; rm -rf x'", False),
         ("* status*", "/bin/bash -c 'echo status'", False),
         ("bash *", "bash build.sh", True),
+        ("git *", "git -c alias.x='!rm -rf y' x", False),
+        ("git -c *", "git -c user.name=me commit", True),
+        ("git *", "git switch -c topic", True),
+        ("git *", "git fetch --upload-pack='rm -rf y' origin", False),
+        ("git *", "git fetch --upl 'rm -rf y' origin", False),
+        ("git *", "git rebase -x 'rm -rf y' main", False),
+        ("git *", "git submodule foreach 'rm -rf y'", False),
+        ("find *", "find . -name x", True),
+        ("find *", "find . -exec rm -rf '{}' +", False),
+        ("find * -exec ls *", "find . -exec ls '{}' +", True),
+        ("tar *", "tar xf a.tar --to-command='rm -rf y'", False),
+        ("tar *", "tar -I'rm -rf y' -xf a.tar", False),
+        ("tar *", "tar xIf 'rm -rf y' a.tar", False),
+        ("tar *", "tar xzf a.tar", True),
+        ("rsync *", "rsync -ave 'rm -rf y' a b:", False),
+        ("rsync *", "rsync --exclude=x -av a b", True),
+        ("rsync *", "rsync -e 'rm -rf y' a b:", False),
         ("write_file(path=*)", "write_file x", False),
     ],
 )
@@ -173,7 +190,13 @@ FRAGMENTS = [
     *("{", "}", ",", "(", "rm", "-rf", "~", "$X", "${X}", "X=1", "#", "!", "=", "*", "?", "[", "]", "eval", "time"),
     *("$'", "<(", "||", "é", "\u0430", "\u200b", "a", "b c", "/", "..", "%", "^", "$((1", "coproc", "2>", "&>", "$["),
 ]
+PLAIN = [
+    *(" ", "a", "-n", "*", "?", "[a]", "~", "=", "%", ",", "^", "@", "'x y'", "'a;b'", '"a|b"', "''", '""', "'é'"),
+    *('"q\\"r"', "'$x'", "'!'", '"\\a"', "\t", "..", "/"),
+]
 LINES = st.one_of(
+    st.lists(st.sampled_from(PLAIN + PLAIN + FRAGMENTS), max_size=8).map(lambda parts: "git " + "".join(parts)),
+    st.lists(st.sampled_from(PLAIN), max_size=12).map(lambda parts: "git " + "".join(parts)),
     st.lists(st.sampled_from(FRAGMENTS), max_size=10).map(lambda parts: "git " + "".join(parts)),
     st.lists(st.sampled_from(FRAGMENTS), max_size=8).map("".join),
     st.text(max_size=12).map(lambda text: "git " + text),

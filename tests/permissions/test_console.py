@@ -98,18 +98,28 @@ def test_help_details_and_nonsense_ask_again(broker: PermissionBroker, terminal:
     lines = "\n".join(f"line {n}" for n in range(100))
     asking = Asking(broker, shown("edit", "long", lines), {})
     assert "60 more lines" in terminal.read_until(QUESTION)
-    assert "line 99" not in terminal.text
+    assert "line 50" not in terminal.text
+    assert "line 99" in terminal.text
     terminal.type("?\n")
     terminal.read_until(QUESTION, times=2)
     assert "any use of edit" in terminal.text
     terminal.type("d\n")
-    terminal.read_until("line 99")
+    terminal.read_until("line 50")
     terminal.read_until(QUESTION, times=3)
     terminal.type("maybe\n")
     terminal.read_until("'maybe' is no answer")
     terminal.read_until(QUESTION, times=4)
     terminal.type("y\n")
     assert asking.join() == "yes"
+
+
+def test_the_end_of_a_long_line_is_shown(broker: PermissionBroker, terminal: Terminal) -> None:
+    asking = Asking(broker, CLI, {"command": "true" + " " * 5_000 + "; rm -rf x"})
+    terminal.read_until(QUESTION)
+    assert "more characters: answer d" in terminal.text
+    assert "; rm -rf x" in terminal.text
+    terminal.type("n\n")
+    asking.join()
 
 
 def test_nonsense_without_end_is_no(broker: PermissionBroker, terminal: Terminal) -> None:

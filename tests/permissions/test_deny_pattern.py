@@ -11,6 +11,8 @@ from shared.permissions.deny_pattern import DenyPattern, Hit, ShellLine
 RM = DenyPattern.of("rm -rf *")
 
 CAUGHT = [
+    *("echo rm -rf x | sh", "PAGER='rm -rf x' man ls", "awk 'BEGIN{system(\"rm -rf x\")}'"),
+    "python3 -c 'import os; os.system(\"rm -rf x\")'",
     *("rm -rf x", "/bin/rm  -rf ~", "./rm -rf x", "r''m -rf x", "'rm' '-rf' x", "r\\m -rf x", "\\rm -rf x", "RM -rf x"),
     *(
         "true; rm -rf x",

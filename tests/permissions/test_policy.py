@@ -142,6 +142,7 @@ def test_signatures_have_sorted_keys() -> None:
         {"content": "x, path=src/a", "path": "/etc/passwd"},
         {"content": "path=src/a", "path": "/etc/passwd"},
         {"content": "x", "path": "src/../../etc/passwd"},
+        {"path": "/etc/passwd", "path=src/x, z": 1},
         {"content": "x", "path": "src/\u202ea"},
         {"content": "x", "path": "src/\uff0e\uff0e/a"},
         {"content": "x", "path": "src/\x1b[2J"},
@@ -149,6 +150,22 @@ def test_signatures_have_sorted_keys() -> None:
 )
 def test_no_value_can_pose_as_another_argument(args: dict[str, Any]) -> None:
     assert action({"whitelist": {"patterns": ["write_file(*path=src/*)"]}}, WRITE, args) == "ask"
+
+
+@pytest.mark.parametrize("content", ["half a ½ and so on…", "two\nlines", "a/b 中文 ü", "k=v, (x)"])
+def test_ordinary_text_in_a_value_is_no_obstacle(content: str) -> None:
+    policy = {"whitelist": {"patterns": ["write_file(content=*, path=src/*)"]}}
+    assert action(policy, WRITE, {"content": content, "path": "src/a"}) == "allow"
+
+
+def test_a_rule_about_the_folder_of_a_command_does_not_allow_the_command() -> None:
+    policy = {"whitelist": {"arguments": {"cli": {"cwd": ["src/"]}}}}
+    assert action(policy, CLI, {"command": "rm -rf x", "cwd": "src/a"}) == "ask"
+
+
+def test_patterns_for_other_tools_leave_no_doubt_about_commands() -> None:
+    policy = {"defaultPolicy": "allow", "blacklist": {"patterns": ["write_file(path=/etc/*)"]}}
+    assert action(policy, CLI, {"command": "cat x | bash"}) == "allow"
 
 
 def test_blacklist_patterns_see_through_spelling() -> None:
@@ -210,7 +227,18 @@ def test_every_listed_argument_must_fit() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["/etc/x", "/etc", "/srv/../etc/x", "//etc/x", "/ETC/x", "/e\u200btc/x", " /etc/x", ["a", "/etc/x"]]
+    "value",
+    [
+        "/etc/x",
+        "/etc",
+        "/srv/../etc/x",
+        "//etc/x",
+        "/ETC/x",
+        "file:///etc/x",
+        "/e\u200btc/x",
+        " /etc/x",
+        ["a", "/etc/x"],
+    ],
 )
 def test_blacklisted_prefixes_are_hard_to_dodge(tmp_path: Path, value: Any) -> None:
     policy = {"defaultPolicy": "allow", "blacklist": {"arguments": {"write_file": {"path": ["/etc"]}}}}

@@ -27,7 +27,7 @@ def tool(name: str, **options: Any) -> Tool:
 
 def shown(name: str, summary: str, details: str, hint: str = "text") -> Tool:
     """A tool with a display of its own."""
-    return tool(name, display=lambda args: PermissionDisplayInfo(summary, details, hint))
+    return tool(name, display=lambda args, context: PermissionDisplayInfo(summary, details, hint))
 
 
 def caller(

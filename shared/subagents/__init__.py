@@ -1,0 +1,1 @@
+"""The engine behind subagents: runs, slots, shared state, inbox."""
