@@ -73,7 +73,7 @@ class JaatoClient:
         self._runtime.configure_plugins(registry, permissions=permissions, ledger=ledger)
         if self._session is not None:
             self._session.close()
-        self._session = self._runtime.create_session(self._model, **self._options)
+        self._open_session()
 
     def get_runtime(self) -> JaatoRuntime:
         """The runtime behind this client."""
@@ -83,8 +83,13 @@ class JaatoClient:
         """The main session; one without tools is opened if `configure_tools` was not called."""
         if self._session is None:
             self._require_connected()
-            self._session = self._runtime.create_session(self._model, **self._options)
+            self._open_session()
+        assert self._session is not None
         return self._session
+
+    def _open_session(self) -> None:
+        self._session = self._runtime.create_session(self._model, **self._options)
+        self._runtime.set_main_session(self._session)
 
     def set_ui_hooks(self, hooks: Any) -> Callable[[], None]:
         """Report to an object with any of the `on_…` methods; it learns of the main agent at once."""

@@ -9,8 +9,14 @@
     │   ├── UnknownTool
     │   ├── ToolArgumentError    the arguments do not fit the schema
     │   ├── ToolDenied           permission, hook or required_agent said no
-    │   └── ToolTimeout
+    │   ├── ToolTimeout
+    │   └── VersionConflict      a shared value changed since it was read
     ├── PolicyError              a permission policy cannot be read
+    ├── SubagentError            a subagent could not be started, found or awaited
+    │   ├── SubagentConfigError     a profile, plugin, tool or argument is wrong
+    │   ├── SubagentNotFoundError   no agent of that id or name
+    │   ├── SubagentNestingError    a limit on depth, children or spawns
+    │   └── SubagentTimeoutError    it took longer than one would wait
     ├── BudgetExceeded           a token, cost, call or spawn budget has no room
     ├── CancelledException       the work was cancelled
     └── ProviderError            a model call failed
@@ -78,8 +84,36 @@ class ToolTimeout(ToolError):
     """The tool took longer than it may."""
 
 
+class VersionConflict(ToolError):
+    """A shared value changed since it was read; `current` is its version now."""
+
+    def __init__(self, message: str = "", *, current: int = 0) -> None:
+        super().__init__(message)
+        self.current = current
+
+
 class PolicyError(JaatoError):
     """A permission policy is broken; until it is mended everything is denied."""
+
+
+class SubagentError(JaatoError):
+    """A subagent could not be started, found or awaited."""
+
+
+class SubagentConfigError(SubagentError, ConfigError):
+    """A profile, plugin, tool or argument of a spawn is wrong; nothing was started."""
+
+
+class SubagentNotFoundError(SubagentError):
+    """There is no agent of that id or name."""
+
+
+class SubagentNestingError(SubagentError):
+    """A limit on depth, children or spawns is reached; nothing was started."""
+
+
+class SubagentTimeoutError(SubagentError):
+    """A subagent took longer than the caller would wait."""
 
 
 class BudgetExceeded(JaatoError):

@@ -92,6 +92,8 @@ class Plugin:
     name: str = ""
     config_keys: ClassVar[Mapping[str, Any]] = {}
     instructions: ClassVar[str | None] = None
+    #: Settings that only select or narrow, so that even an untrusted profile may change them.
+    harmless_settings: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self) -> None:
         self.config: dict[str, Any] = dict(self.config_keys)

@@ -30,7 +30,7 @@ class PluginView:
         self._registry = registry
         self._chosen = None if names is None else list(dict.fromkeys(names))
         self._own: dict[str, ToolPlugin] = {}
-        configs = configs or {}
+        configs = self.configs = dict(configs or {})
         for name in [*self.names, *configs]:
             if name not in registry.list_available():
                 raise PluginError(unknown_name("plugin", name, registry.list_available()))

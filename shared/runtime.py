@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -70,6 +71,7 @@ class JaatoRuntime:
         self._toolboxes: dict[tuple[Any, ...], Toolbox] = {}
         self._on_retry: RetryCallback | None = None
         self._connected = False
+        self._main: weakref.ref[JaatoSession] | None = None
         self._base: str | None = None
         attach_trace(self.bus)
 
@@ -98,6 +100,10 @@ class JaatoRuntime:
             self._given.pop(name, None)
         else:
             self._given[name] = settings
+
+    def has_provider(self, name: str) -> bool:
+        """Whether a provider object was brought under this name."""
+        return name in self._given
 
     def provider(self, name: str | None = None) -> Provider:
         """The provider of that name, made on first use from its settings or the environment."""
@@ -160,6 +166,7 @@ class JaatoRuntime:
         history: Sequence[Message] = (),
         parent: JaatoSession | None = None,
         budget: Budget | None = None,
+        view: PluginView | None = None,
     ) -> JaatoSession:
         """A new conversation. `tools` names plugins: None is all exposed ones, an empty list none."""
         model = model or config.default_model()
@@ -171,7 +178,7 @@ class JaatoRuntime:
             gc=gc if isinstance(gc, GCConfig) else gc_config_from(gc),
             max_turns=max_turns,
         )
-        view = PluginView(self.registry or PluginRegistry(), names=tools, configs=plugin_configs, attach=self._attach)
+        view = view or self.plugin_view(tools, plugin_configs)
         try:
             return JaatoSession(
                 self,
@@ -187,6 +194,12 @@ class JaatoRuntime:
         except BaseException:
             view.close()
             raise
+
+    def plugin_view(
+        self, names: Sequence[str] | None = None, configs: Mapping[str, PluginConfig] | None = None
+    ) -> PluginView:
+        """The plugins as a session with these names and settings would see them; close it, or give it to a session."""
+        return PluginView(self.registry or PluginRegistry(), names=names, configs=configs, attach=self._attach)
 
     def build_agent(
         self, session: JaatoSession, *, model: str, provider_name: str, keeper: ContextKeeper | None = None
@@ -222,6 +235,15 @@ class JaatoRuntime:
             max_turns=spec.max_turns,
             stream=session.stream,
         )
+
+    @property
+    def main_session(self) -> JaatoSession | None:
+        """The conversation with the user, for whom host code acts outside any session."""
+        return self._main() if self._main is not None else None
+
+    def set_main_session(self, session: JaatoSession) -> None:
+        """Say which session is the conversation with the user."""
+        self._main = weakref.ref(session)
 
     # -- callbacks -------------------------------------------------------------------------------
 
@@ -264,12 +286,13 @@ class JaatoRuntime:
     def _toolbox(self, session: JaatoSession) -> Toolbox:
         """Toolboxes are shared by all sessions with the same plugins, tools and profile."""
         view, spec = session.view, session.spec
-        key = (tuple(view.names), spec.tool_names, spec.profile, self.tools_version)
+        extra = tuple(map(id, spec.extra_tools))
+        key = (tuple(view.names), spec.tool_names, extra, spec.profile, self.tools_version)
         found = self._toolboxes.get(key) if view.shares_all else None
         if found is not None:
             return found
         tools = [tool for tool in view.tools() if spec.tool_names is None or tool.name in spec.tool_names]
-        toolbox = Toolbox(tools, gate=self.broker, hooks=self.hooks, profile=spec.profile)
+        toolbox = Toolbox([*tools, *spec.extra_tools], gate=self.broker, hooks=self.hooks, profile=spec.profile)
         if view.shares_all:
             if len(self._toolboxes) > 256:
                 self._toolboxes.clear()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from shared.modelcall import ModelCaller
 from shared.plugin import CommandCompletion, UserCommand
 from shared.plugin_view import PluginView
 from shared.providers.base import ModelRequest, ModelSettings, ToolSet
+from shared.tools import Tool
 from shared.turn import CANCEL_MARK, Outcome, OutputCallback, Turn
 from shared.types import Message, Part, Role
 
@@ -47,6 +49,7 @@ class SessionSpec:
     gc: GCConfig = GCConfig()
     max_turns: int | None = None
     tool_names: frozenset[str] | None = None  # None: all tools of the view
+    extra_tools: tuple[Tool, ...] = ()  # besides those of the view
 
 
 class JaatoSession:
@@ -77,6 +80,9 @@ class JaatoSession:
         self._turn: Turn | None = None
         self._mail: deque[str] = deque()
         self._mail_callback: Callable[[], str | None] | None = None
+        self.mail_sources: list[Callable[[], list[str]]] = []
+        self.extras: dict[str, Any] = {}  # what others keep with this session, by their name
+        self.on_stand_by: Callable[[CancelToken], AbstractContextManager[None]] | None = None
         self._accounting: list[dict[str, Any]] = []
         self._gc_history: list[GCResult] = []
         self._stream = True
@@ -130,6 +136,11 @@ class JaatoSession:
         self._require_idle()
         self._agent = self.runtime.build_agent(self, model=model, provider_name=provider_name or self.provider_name)
 
+    def set_budget(self, budget: Budget | None) -> None:
+        """Draw on another budget from the next model call on."""
+        self.budget = budget
+        self._agent = replace(self._agent, caller=replace(self._agent.caller, budget=budget))
+
     def set_streaming_enabled(self, enabled: bool) -> None:
         """Ask the provider for streams, or for whole answers."""
         self._stream = enabled
@@ -163,6 +174,22 @@ class JaatoSession:
         """Ask this callable before each model call for something the user said in the meantime."""
         self._mail_callback = callback
 
+    @property
+    def turn(self) -> Turn | None:
+        """The turn under way."""
+        return self._turn
+
+    @contextmanager
+    def stand_by(self, phase: str) -> Iterator[None]:
+        """Wait for a person or another agent: the turn shows the phase, and holds no place others could use."""
+        turn = self._turn
+        with ExitStack() as stack:
+            if turn is not None:
+                stack.enter_context(turn.busy_with(phase))
+                if self.on_stand_by is not None:
+                    stack.enter_context(self.on_stand_by(turn.cancel))
+            yield
+
     def request_stop(self, reason: str = "stopped by the user") -> bool:
         """Cancel the turn under way, from any thread; False if there is none."""
         turn = self._turn
@@ -170,13 +197,20 @@ class JaatoSession:
 
     # -- turns, for those who bring their own thread ---------------------------------------------
 
-    def start_turn(self, message: Message | None, on_output: OutputCallback | None = None) -> Turn:
+    def start_turn(
+        self,
+        message: Message | None,
+        on_output: OutputCallback | None = None,
+        *,
+        cancel: CancelToken | None = None,
+    ) -> Turn:
         """Begin a turn; the caller runs it with `execute` in a thread of its choice.
 
-        Without a message the model goes on from where the history ends.
+        Without a message the model goes on from where the history ends. `cancel` is the token above
+        the turn's own; left out, the session's.
         """
         self._refresh_if_changed()
-        turn = Turn(self._history, self.cancel_token.child(), self._output_to(on_output), self._take_mail)
+        turn = Turn(self._history, (cancel or self.cancel_token).child(), self._output_to(on_output), self._take_mail)
         with self._lock:
             if self._turn is not None:
                 raise SessionBusy(f"session '{self.agent_id}' runs a turn already; wait for it or stop it first")
@@ -351,6 +385,8 @@ class JaatoSession:
         mail: list[str] = []
         while self._mail:
             mail.append(self._mail.popleft())
+        for source in self.mail_sources:
+            mail += source()
         if self._mail_callback is not None and (text := self._mail_callback()):
             mail.append(text)
         return mail

@@ -112,6 +112,7 @@ class Toolbox:
         try:
             tool = self._look_up(call)
             self._validate(tool, call)
+            self._require_agent(tool)
             self._gate.check(tool, call.args, context)
             if self._hooks is not None:
                 _before(self._hooks, tool, call.args, context)
@@ -123,7 +124,9 @@ class Toolbox:
         except (CancelledException, KeyboardInterrupt):
             return cancelled_result(call, context.cancel.reason)
         except ToolError as error:
-            return ToolResult(call.id, call.name, clip(f"Error: {error}", self._result_chars), is_error=True)
+            kind = "denied" if isinstance(error, ToolDenied) else None
+            text = clip(f"Error: {error}", self._result_chars)
+            return ToolResult(call.id, call.name, text, is_error=True, error_kind=kind)
         except BaseException as error:  # foreign code: not even sys.exit() in a tool may end the host
             log.warning("tool %s failed", call.name, exc_info=True)
             text = f"Error: {call.name} failed: {_described(error)}"
@@ -133,12 +136,14 @@ class Toolbox:
         tool = self._tools.get(call.name)
         if tool is None:
             raise UnknownTool(unknown_name("tool", call.name, self._tools))
+        return tool
+
+    def _require_agent(self, tool: Tool) -> None:
         if tool.required_agent is not None and tool.required_agent != self._profile:
             raise ToolDenied(
                 f"tool '{tool.name}' may only be called by the agent '{tool.required_agent}': "
                 f"delegate to it with spawn_subagent(profile='{tool.required_agent}')"
             )
-        return tool
 
     def _validate(self, tool: Tool, call: FunctionCall) -> None:
         if UNPARSED in call.args:
@@ -172,7 +177,7 @@ def cancelled_result(call: FunctionCall, reason: str = "") -> ToolResult:
     """The result of a call that was cancelled before its answer could be used."""
     why = f" ({reason})" if reason and reason != "cancelled" else ""
     text = f"Cancelled{why}: the call did not finish; whether it had effects is unknown."
-    return ToolResult(call.id, call.name, text, is_error=True)
+    return ToolResult(call.id, call.name, text, is_error=True, error_kind="cancelled")
 
 
 def clip(text: str, limit: int) -> str:

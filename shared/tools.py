@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -38,6 +39,10 @@ class ToolContext:
     call_id: str = ""
     workspace: Path = field(default_factory=Path.cwd)
     output: Callable[[str], None] = lambda chunk: None  # live output of a long tool, for views
+
+    def stand_by(self, phase: str) -> AbstractContextManager[None]:
+        """A context for waiting on a person or another agent; see `JaatoSession.stand_by`."""
+        return self.session.stand_by(phase) if self.session is not None else nullcontext()
 
 
 @dataclass(frozen=True)

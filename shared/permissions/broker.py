@@ -190,7 +190,8 @@ class PermissionBroker:
         if not self._queue.add(question):
             return CLOSED
         self._judge_again(question)  # a grant may have come between the first look and the queue
-        outcome = self._wait(question, context)
+        with context.stand_by("awaiting_permission"):
+            outcome = self._wait(question, context)
         if outcome.granted and self._call(tool, call.args).fingerprint != shown:
             return Outcome(False, "changed", "its arguments changed while the question was open")
         return outcome

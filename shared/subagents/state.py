@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.cancel import CancelToken
-from shared.errors import ToolError
+from shared.errors import ToolError, VersionConflict
 
 MAX_VALUE_CHARS = 256_000
 MAX_TOTAL_CHARS = 16_000_000
@@ -25,14 +25,6 @@ class Entry:
     key: str
     value: Any
     version: int
-
-
-class VersionConflict(ToolError):
-    """The key changed since it was read."""
-
-    def __init__(self, message: str = "", *, current: int = 0) -> None:
-        super().__init__(message)
-        self.current = current
 
 
 @dataclass

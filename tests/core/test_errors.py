@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import re
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 
@@ -55,13 +54,6 @@ def test_the_drawing_shows_the_classes_as_they_are() -> None:
         drawn[name] = above[-1][1] if above else "Exception"
         above.append((depth, name))
     assert drawn == {cls.__name__: cls.__mro__[1].__name__ for cls in OURS}
-
-
-def test_no_other_module_keeps_errors_of_its_own() -> None:
-    package = Path(shared.__file__).parent
-    for path in package.rglob("*.py"):
-        if re.search(r"^class \w+\((?:\w*Error|\w*Exception|JaatoError)\b", path.read_text(encoding="utf-8"), re.M):
-            assert path.name == "errors.py", f"{path.relative_to(package)} defines an error outside the tree"
 
 
 def test_what_may_be_tried_again_is_said_by_the_class() -> None:

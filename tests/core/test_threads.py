@@ -147,7 +147,9 @@ def test_no_wake_up_is_lost_with_many_waiters_and_cancels() -> None:
             gate, token = threading.Event(), CancelToken()
             task = pool.submit(gate.wait)
 
-            def work(index: int, task: Task[bool] = task, gate: threading.Event = gate, token: CancelToken = token) -> None:
+            def work(
+                index: int, task: Task[bool] = task, gate: threading.Event = gate, token: CancelToken = token
+            ) -> None:
                 if index == 0:
                     gate.set()
                 elif index == 1:

@@ -22,7 +22,9 @@ from shared.types import unparsed_args
 
 def run(fn: Callable[..., Any], args: Mapping[str, Any] | None = None, **options: Any) -> ToolResult:
     token = options.pop("cancel", None) or CancelToken()
-    made = Tool.from_function(fn, **{key: options.pop(key) for key in list(options) if key.endswith(("agent", "seconds"))})
+    made = Tool.from_function(
+        fn, **{key: options.pop(key) for key in list(options) if key.endswith(("agent", "seconds"))}
+    )
     return Toolbox([made], **options).run(FunctionCall("c1", made.name, args or {}), ToolContext("main", token))
 
 
@@ -318,7 +320,9 @@ def test_bad_arguments_never_reach_the_gate() -> None:
 class Hooks:
     """Hooks that do what a test tells them."""
 
-    def __init__(self, before: Callable[[], Any] = lambda: None, after: Callable[[Any], Any] = lambda value: value) -> None:
+    def __init__(
+        self, before: Callable[[], Any] = lambda: None, after: Callable[[Any], Any] = lambda value: value
+    ) -> None:
         self._before, self._after = before, after
         self.seen: list[str] = []
 

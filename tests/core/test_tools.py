@@ -201,7 +201,9 @@ def test_a_type_that_contains_itself_is_named() -> None:
 def test_a_type_known_to_the_type_checker_only_is_named() -> None:
     def pay(amount: OnlyForTheTypeChecker) -> None: ...
 
-    with pytest.raises(ConfigError, match=r"pay: its type hints cannot be read: .*OnlyForTheTypeChecker.*TYPE_CHECKING"):
+    with pytest.raises(
+        ConfigError, match=r"pay: its type hints cannot be read: .*OnlyForTheTypeChecker.*TYPE_CHECKING"
+    ):
         Tool.from_function(pay)
 
 
@@ -421,7 +423,9 @@ def test_an_executor_that_cannot_fit_its_schema_is_refused_at_registration() -> 
         return dat
 
     for executor in (wrong, misspelt):
-        with pytest.raises(PluginError, match=r"tool 'moon': its executor needs .* its schema offers \['date', 'details'\]"):
+        with pytest.raises(
+            PluginError, match=r"tool 'moon': its executor needs .* its schema offers \['date', 'details'\]"
+        ):
             Tool.from_executor(ToolSchema("moon", "", PARAMETERS), executor)
 
 

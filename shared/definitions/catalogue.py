@@ -1,0 +1,150 @@
+"""ProfileCatalogue: all profiles a host can delegate to, from every source, with the strongest winning."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from shared.bundled import bundled_folder
+from shared.config import jaato_home
+from shared.definitions.folder import DefinitionFolder
+from shared.definitions.precedence import Candidate, Explanation, Ranking, Scope, rank
+from shared.definitions.profile import SubagentProfile
+from shared.definitions.profile_file import Reading, profile_from
+from shared.definitions.source import Problem, Source, SourceKind
+from shared.errors import ConfigError
+
+PROFILES_DIR = ".jaato/profiles"
+AGENTS_DIR = ".jaato/agents"
+
+
+class ProfileCatalogue:
+    """Looks at its folders whenever it is asked, so that edited files count at once; safe for threads.
+
+    Project files and extra folders are data: without trust their `auto_approved` is not honoured.
+    """
+
+    def __init__(
+        self,
+        workspace: Path | str | None = None,
+        *,
+        profiles_dir: Path | str = PROFILES_DIR,
+        auto_discover: bool = True,
+        extra_dirs: Sequence[Path | str] = (),
+        trust_workspace: bool = False,
+        trust_extra: bool = False,
+        home: Path | str | None = None,
+    ) -> None:
+        self._lock = threading.Lock()
+        self._code: dict[str, SubagentProfile] = {}
+        self._plugins: dict[str, tuple[SubagentProfile, ...]] = {}
+        self._ranking: Ranking | None = None
+        self._folders: list[DefinitionFolder] = []
+        self._scopes: list[tuple[SourceKind, list[DefinitionFolder]]] = []
+        if auto_discover:
+            base = Path(workspace or Path.cwd()).absolute()
+            own = Path(home or jaato_home()).expanduser()
+            self._watch_project(base, base / Path(profiles_dir).expanduser(), own, trusted=trust_workspace)
+            self._watch("user", [own / "profiles", own / "agents"], trusted=True)
+            for extra in extra_dirs:
+                self._watch("extra", [base / Path(extra).expanduser()], trusted=trust_extra)
+            self._watch("builtin", [bundled_folder("profiles")], trusted=True)
+
+    # -- from code and plugins -------------------------------------------------------------------
+
+    def add(self, profile: SubagentProfile | Mapping[str, Any], *, name: str | None = None) -> SubagentProfile:
+        """Add a profile from code, or a mapping of its fields; one of the same name is replaced."""
+        if not isinstance(profile, SubagentProfile):
+            wanted = name or profile.get("name")
+            if not isinstance(wanted, str):
+                raise ConfigError("a profile needs a name: give 'name' in the mapping, or name=…")
+            profile = profile_from(wanted, profile)
+        with self._lock:
+            self._code[profile.name] = profile
+            self._ranking = None
+        return profile
+
+    def remove(self, name: str) -> bool:
+        """Take back a profile that was added from code; False if there is none."""
+        with self._lock:
+            self._ranking = None
+            return self._code.pop(name, None) is not None
+
+    def set_plugin_profiles(self, plugin: str, profiles: Iterable[SubagentProfile]) -> None:
+        """The profiles that come with a plugin; an empty list takes them all back."""
+        given = tuple(profiles)
+        with self._lock:
+            self._plugins[plugin] = given
+            self._ranking = None
+
+    # -- questions -------------------------------------------------------------------------------
+
+    def get(self, name: str) -> SubagentProfile:
+        """The profile of that name; raises ConfigError with suggestions, or with what is wrong with its file."""
+        return self._look().get(name)
+
+    def find(self, name: str) -> SubagentProfile | None:
+        """The profile of that name, if there is a usable one."""
+        return self._look().winners.get(name)
+
+    def list(self, *, internal: bool = True) -> tuple[SubagentProfile, ...]:
+        """All usable profiles by name; without the internal ones for a model to choose from."""
+        found = self._look().winners
+        shown = (found[name] for name in sorted(found))
+        return tuple(profile for profile in shown if internal or profile.visibility != "internal")
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong or doubtful in any file."""
+        return self._look().problems
+
+    @property
+    def shadowed(self) -> tuple[Candidate, ...]:
+        """Profiles that lose to another one, each with the reason."""
+        return self._look().losers
+
+    def explain(self, name: str) -> Explanation:
+        """Which source won a name, what lost to it and why, and what is said about their files."""
+        return self._look().explain(name)
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    def _look(self) -> Ranking:
+        with self._lock:
+            changed = [folder.look() for folder in self._folders]
+            if self._ranking is None or any(changed):
+                problems = [problem for folder in self._folders for problem in folder.problems]
+                self._ranking = rank(list(self._ordered()), problems)
+            return self._ranking
+
+    def _ordered(self) -> Iterator[Scope]:
+        """Everything there is, strongest scope first."""
+        yield Scope("code", tuple(_given(profile) for profile in self._code.values()))
+        plugins = Scope("plugin", tuple(_given(each) for every in self._plugins.values() for each in every))
+        for kind, folders in self._scopes:
+            if kind == "builtin":
+                yield plugins
+            yield Scope(kind, tuple(reading for folder in folders for reading in folder.readings))
+        if not self._scopes:
+            yield plugins
+
+    def _watch_project(self, base: Path, profiles: Path, own: Path, *, trusted: bool) -> None:
+        """The project's folders, except where they are the user's own: then they count as the user's."""
+        users = {os.path.realpath(own / "profiles"), os.path.realpath(own / "agents")}
+        wanted = [path for path in (profiles, base / AGENTS_DIR) if os.path.realpath(path) not in users]
+        self._watch("project", wanted, trusted=trusted, root=base)
+
+    def _watch(self, kind: SourceKind, paths: Sequence[Path], *, trusted: bool, root: Path | None = None) -> None:
+        folders = []
+        for path in paths:
+            # A folder that a host put elsewhere was chosen on purpose: links are measured against it.
+            within = root if root is not None and path.is_relative_to(root) else None
+            folders.append(DefinitionFolder(path, Source(kind, None, trusted), root=within))
+        self._folders += folders
+        self._scopes.append((kind, folders))
+
+
+def _given(profile: SubagentProfile) -> Reading:
+    return Reading(profile.name, profile.source, profile)

@@ -1,0 +1,108 @@
+"""DefinitionFolder: the definition files of one folder, read again only when they change."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from shared.definitions.document import Fault, Unreadable
+from shared.definitions.files import Stamp, is_inside, is_young, read_file, stamp_of
+from shared.definitions.formats import Loader, loader_for, stem_of
+from shared.definitions.profile_file import Reading, unreadable
+from shared.definitions.source import Problem, Source
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What became of a file, how it looked just before it was read, and what was in it."""
+
+    reading: Reading
+    stamp: Stamp | None  # None: look again
+    digest: bytes | None = None
+
+
+class DefinitionFolder:
+    """One folder, not recursive, in sorted order. Not safe for threads: its owner holds a lock.
+
+    `root` is what links must not lead out of; the folder itself if it is left out.
+    """
+
+    def __init__(self, path: Path | str, source: Source, *, root: Path | str | None = None) -> None:
+        self.path = os.path.abspath(path)
+        self.readings: tuple[Reading, ...] = ()
+        self.problems: tuple[Problem, ...] = ()
+        self._source = source
+        self._root = root
+        self._real_root = ""
+        self._listed: Stamp | None = None
+        self._names: dict[str, Loader] = {}
+        self._files: dict[str, _Kept] = {}
+
+    def look(self) -> bool:
+        """Notice what was added, edited or removed; True if anything was."""
+        before = self.problems
+        self._list()
+        files = {name: self._kept(name, loader) for name, loader in self._names.items()}
+        same = len(files) == len(self._files) and all(
+            (old := self._files.get(name)) is not None and old.reading is kept.reading for name, kept in files.items()
+        )
+        self._files = files
+        if not same:
+            self.readings = tuple(kept.reading for kept in files.values())
+        return not same or self.problems != before
+
+    def _list(self) -> None:
+        """The names of the folder; listed again only when the folder itself has changed."""
+        try:
+            found = os.stat(self.path)
+            if self._listed == stamp_of(found):
+                return
+            self._resolve_root()
+            with os.scandir(self.path) as entries:
+                names = sorted(entry.name for entry in entries)
+        except (FileNotFoundError, NotADirectoryError):
+            self._set({}, None)
+        except OSError as error:
+            self._set({}, None, Fault("folder-unreadable", f"cannot be read: {error.strerror or error}"))
+        except Unreadable as error:
+            self._set({}, None, *error.faults)
+        else:
+            loaders = {name: loader for name in names if (loader := loader_for(name)) is not None}
+            self._set(loaders, None if is_young(found) else stamp_of(found))
+
+    def _set(self, names: dict[str, Loader], listed: Stamp | None, *faults: Fault) -> None:
+        self._names, self._listed = names, listed
+        self.problems = tuple(Problem(self.path, None, fault.code, None, fault.text) for fault in faults)
+
+    def _resolve_root(self) -> None:
+        real = os.path.realpath(self.path)
+        self._real_root = os.path.realpath(self._root) if self._root is not None else real
+        if not is_inside(real, self._real_root):
+            raise Unreadable(
+                Fault("link-outside", f"is a link out of {self._real_root}; put the files themselves here")
+            )
+
+    def _kept(self, name: str, loader: Loader) -> _Kept:
+        path = f"{self.path}{os.sep}{name}"
+        old = self._files.get(name)
+        try:
+            found = os.stat(path)
+        except (OSError, ValueError):
+            return self._read(path, loader, old, None)  # which will say why
+        stamp = stamp_of(found)
+        if old is not None and old.stamp == stamp:
+            return old
+        return self._read(path, loader, old, None if is_young(found) else stamp)
+
+    def _read(self, path: str, loader: Loader, old: _Kept | None, stamp: Stamp | None) -> _Kept:
+        source = replace(self._source, path=path)
+        stem = stem_of(path)
+        try:
+            file = read_file(path, root=self._real_root)
+        except Unreadable as error:
+            reading = unreadable(error, stem=stem, source=source)
+            return _Kept(old.reading if old is not None and old.reading == reading else reading, stamp)
+        if old is not None and old.digest == file.digest:
+            return _Kept(old.reading, stamp, file.digest)
+        return _Kept(loader(file.text, stem=stem, source=source), stamp, file.digest)

@@ -1,0 +1,59 @@
+"""Where a definition comes from, and what is wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+SourceKind = Literal["code", "project", "user", "extra", "plugin", "builtin"]
+Severity = Literal["error", "warning", "info"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """The place of a definition; only a trusted one may spare a person a question."""
+
+    kind: SourceKind = "code"
+    path: str | None = None
+    trusted: bool = True
+
+    def __str__(self) -> str:
+        return one_line(f"{self.kind} ({self.path})" if self.path else self.kind)
+
+
+#: What is written in Python is as trusted as the program itself.
+CODE = Source()
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong, or doubtful, in a definition file."""
+
+    path: str
+    line: int | None
+    code: str
+    field: str | None
+    text: str
+    severity: Severity = "error"
+
+    def __str__(self) -> str:
+        where = self.path if self.line is None else f"{self.path}:{self.line}"
+        return one_line(f"{where}: {self.code}: {self.text}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON has it, for answers and reports."""
+        return {
+            "path": self.path,
+            "line": self.line,
+            "code": self.code,
+            "field": self.field,
+            "text": one_line(self.text),
+            "severity": self.severity,
+        }
+
+
+def one_line(text: str) -> str:
+    """A text that stays on one line and hides nothing: file names and values may hold any character."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

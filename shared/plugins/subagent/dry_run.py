@@ -1,0 +1,37 @@
+"""A spawn that starts nothing: what it would use, and what its first call would cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shared.subagents.engine import Caller, Engine, SpawnCall
+from shared.subagents.plan import STATE_TOOLS, allowed_tools
+from shared.subagents.prompt import system_instructions, task_message
+from shared.types import TokenUsage, estimate_tokens
+
+
+def dry_run_report(engine: Engine, caller: Caller, call: SpawnCall) -> dict[str, Any]:
+    """Decide as a spawn would, report, and let go of everything."""
+    plan, view = engine.prepare(caller, call)
+    try:
+        allowed = allowed_tools(plan, view, caller.session)
+        tools = [tool for tool in view.tools() if tool.name in allowed]
+        texts = [*view.instructions(), system_instructions(plan), *(str(tool.schema) for tool in tools)]
+        prefix = sum(map(estimate_tokens, texts)) + task_message(call.task, call.context).tokens
+    finally:
+        view.close()
+    cost = engine.runtime.ledger.prices.cost(plan.model.value, TokenUsage.of(prefix, 0))
+    return {
+        "success": True,
+        "dry_run": True,
+        "profile": plan.label,
+        "model": plan.model.value,
+        "model_from": plan.model.level,
+        "provider": plan.provider.value,
+        "provider_from": plan.provider.level,
+        "plugins": list(plan.plugins),
+        "tools": [*(tool.name for tool in tools), *(name for name in STATE_TOOLS if name not in allowed)],
+        "max_turns": plan.profile.max_turns,
+        "estimated_prefix_tokens": prefix,
+        "estimated_prefix_cost_usd": None if cost is None else float(cost),
+    }
