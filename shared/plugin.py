@@ -71,11 +71,16 @@ class ToolPlugin(Protocol):
 
 #: Members a plugin may have besides the eight; looked up once, when the plugin is exposed.
 #:
+#: known_tools(), settle(), on_tools_changed         tools that come and go: those known now without waiting; a
+#:                                                   short wait before a turn; a list of callables to be called
 #: attach(runtime)                                   the runtime that will run the plugin's tools
 #: get_command_completions(command, args)            completions for a user command
 #: format_permission_request(tool_name, arguments, channel_type) -> PermissionDisplayInfo | None
 #: get_model_requirements() -> list of globs          models the plugin works with
 OPTIONAL_MEMBERS = (
+    "known_tools",
+    "settle",
+    "on_tools_changed",
     "attach",
     "get_command_completions",
     "format_permission_request",

@@ -99,7 +99,7 @@ def _made_from_methods(plugin: ToolPlugin) -> TypeGuard[Plugin]:
 
 
 def _own_tools(plugin: Plugin) -> list[Tool]:
-    tools = plugin.tools()
+    tools: list[Tool] = getattr(plugin, "known_tools", plugin.tools)()
     if not hasattr(plugin, "format_permission_request"):
         return tools
     return [tool if tool.display else replace(tool, display=display_of(plugin, tool.name)) for tool in tools]

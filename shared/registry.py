@@ -54,6 +54,8 @@ class PluginRegistry:
         self._skipped: dict[str, str] = {}
         self._published: dict[str, EntryPoint] = {}
         self.problems: dict[str, str] = {}
+        self.attach: Callable[[ToolPlugin], None] = _leave_alone  # introduces plugins to the runtime in use
+        self._unsettled: dict[str, Callable[[], object]] = {}
         self.version = 0  # grows with every change, so that others know when to look again
 
     # -- discovery -------------------------------------------------------------------------------
@@ -131,6 +133,7 @@ class PluginRegistry:
                 if current is not None:
                     plugin.shutdown()
                 plugin.initialize(entry.config)
+                self.attach(plugin)
                 entry.load()
                 self._commit(name, entry)
             except Exception as error:
@@ -139,7 +142,17 @@ class PluginRegistry:
                     raise
                 raise PluginError(f"plugin '{name}' failed to start: {type(error).__name__}: {error}") from error
             self._skipped.pop(name, None)
+            self._follow(name, plugin)
             return True
+
+    def settle(self) -> None:
+        """Give plugins whose tools are still on their way a moment, once; called before a turn begins."""
+        if not self._unsettled:
+            return
+        pending, self._unsettled = self._unsettled, {}
+        for wait in pending.values():
+            wait()
+        self.refresh()
 
     def unexpose_tool(self, name: str) -> None:
         """Take a plugin out of use and shut it down; one that is not exposed is left alone."""
@@ -170,7 +183,9 @@ class PluginRegistry:
                 if (entry := self._exposed.get(name)) is None:
                     continue
                 try:
-                    self._commit(name, replace(entry, tools=plugin_tools(entry.plugin)))
+                    tools = plugin_tools(entry.plugin)
+                    if tools != entry.tools:
+                        self._commit(name, replace(entry, tools=tools))
                 except Exception as error:  # foreign code: this plugin keeps the tools it had, the others go on
                     self._report(name, f"plugin '{name}' keeps its former tools: {error}")
 
@@ -389,6 +404,14 @@ class PluginRegistry:
             log.warning("plugin '%s' could not be put back", name, exc_info=True)
             self._withdraw(name)
 
+    def _follow(self, name: str, plugin: ToolPlugin) -> None:
+        """Hear of tools that come and go, from plugins that tell."""
+        listeners = getattr(plugin, "on_tools_changed", None)
+        if isinstance(listeners, list) and self.refresh not in listeners:
+            listeners.append(self.refresh)
+        if callable(settle := getattr(plugin, "settle", None)):
+            self._unsettled[name] = settle
+
     def _switch(self, name: str, *, on: bool) -> bool:
         with self._lock:
             if name not in self.get_all_tool_names():
@@ -404,3 +427,7 @@ def _put(table: dict[str, Any], name: str, former: Any) -> None:
         table.pop(name, None)
     else:
         table[name] = former
+
+
+def _leave_alone(plugin: ToolPlugin) -> None:
+    return None

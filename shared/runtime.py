@@ -140,6 +140,7 @@ class JaatoRuntime:
         self.hooks = hooks
         self.ledger = ledger or self.ledger
         self._toolboxes.clear()
+        registry.attach = self._attach
         for name in registry.list_exposed():
             if plugin := registry.get_plugin(name):
                 self._attach(plugin)

@@ -209,6 +209,8 @@ class JaatoSession:
         Without a message the model goes on from where the history ends. `cancel` is the token above
         the turn's own; left out, the session's.
         """
+        if self.runtime.registry is not None:
+            self.runtime.registry.settle()
         self._refresh_if_changed()
         turn = Turn(self._history, (cancel or self.cancel_token).child(), self._output_to(on_output), self._take_mail)
         with self._lock:

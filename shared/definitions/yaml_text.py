@@ -31,18 +31,28 @@ _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # where PyYAML was b
 _HINTS = {
     "mapping values are not allowed": "a value that holds ': ' must be in quotes",
     "that cannot start any token": "indent with spaces, and put values that begin with such a character in quotes",
+    "tab character": "indent with spaces",
+    "undefined alias": "a value that begins with '*' must be in quotes",
     "could not find expected ':'": "a line without 'key:' stands where a key is expected",
     "expected a single document": "a file holds one profile; remove what follows '---'",
 }
 
 
 class _Loader(_Base):  # type: ignore[misc]
-    """The safe loader, for which a date is a text like any other."""
+    """The safe loader, for which a date is a text like any other, and a key always one."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
         first: [(tag, pattern) for tag, pattern in resolvers if tag not in _NOT_RESOLVED]
         for first, resolvers in _Base.yaml_implicit_resolvers.items()
     }
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """An object; without this a key such as `on` or `1` would not be the text that was written."""
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != _CORE + "merge":
+                key.tag = _CORE + "str"
+        made: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        return made
 
 
 def read_yaml(text: str) -> Document:

@@ -150,7 +150,12 @@ def test_cancel_against_registration_loses_no_callback_and_runs_none_twice() -> 
             counts = [0] * 6
             children: list[CancelToken] = []
 
-            def work(index: int, token: CancelToken = token, counts: list[int] = counts) -> None:
+            def work(
+                index: int,
+                token: CancelToken = token,
+                counts: list[int] = counts,
+                children: list[CancelToken] = children,
+            ) -> None:
                 if index == 0:
                     token.cancel("race")
                 elif index < 4:

@@ -21,15 +21,18 @@ def tree(cls: type[BaseException]) -> list[type[BaseException]]:
 OURS = [cls for cls in tree(JaatoError) if cls.__module__ == errors.__name__]
 
 
+def example(cls: type[BaseException]) -> BaseException:
+    if issubclass(cls, ProviderError):
+        usage = TokenUsage.of(1, 2)
+        return cls("what went wrong", provider="p", status=429, retry_after=1.5, request_id="r", usage=usage)
+    if issubclass(cls, BudgetExceeded):
+        return cls("what went wrong", limit="total_tokens")
+    return cls("what went wrong")
+
+
 @pytest.mark.parametrize("cls", OURS, ids=lambda cls: cls.__name__)
-def test_every_error_pickles_with_all_its_attributes(cls: type[JaatoError]) -> None:
-    error = cls("what went wrong")
-    if isinstance(error, ProviderError):
-        error = cls(
-            "what went wrong", provider="p", status=429, retry_after=1.5, request_id="r", usage=TokenUsage.of(1, 2)
-        )
-    if isinstance(error, BudgetExceeded):
-        error = BudgetExceeded("what went wrong", limit="total_tokens")
+def test_every_error_pickles_with_all_its_attributes(cls: type[BaseException]) -> None:
+    error = example(cls)
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is cls
     assert str(again) == "what went wrong"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.stress import rapid_switching, run_threads, wait_for
+from support.stress import rapid_switching, run_threads, times, wait_for
 
 import shared
 from shared.events import AgentOutput, Event, EventBus, Subscription, ToolEnded, ToolStarted
@@ -39,7 +39,12 @@ def test_the_order_holds_for_each_of_many_threads() -> None:
     bus, seen = EventBus(), list[Event]()
     bus.subscribe(seen.append)
     with rapid_switching():
-        run_threads(8, lambda index: [bus.emit(AgentOutput(f"agent{index}", text=f"{n}")) for n in range(300)])
+
+        def work(index: int) -> None:
+            for number in range(300):
+                bus.emit(AgentOutput(f"agent{index}", text=str(number)))
+
+        run_threads(8, work)
     assert bus.flush(60)
     assert len(seen) == 2400
     for index in range(8):
@@ -138,7 +143,7 @@ def test_every_event_is_delivered_or_counted_as_dropped(monkeypatch: pytest.Monk
     bus, seen = EventBus(), list[Event]()
     bus.subscribe(seen.append)
     with rapid_switching():
-        run_threads(6, lambda index: [bus.emit(AgentOutput("a")) for _ in range(500)])
+        run_threads(6, lambda index: times(500, lambda: bus.emit(AgentOutput("a"))))
     assert bus.flush(60)
     assert len(seen) + bus._subscriptions[0].dropped == 3_000
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from support.stress import rapid_switching, run_threads, wait_for
+from support.stress import rapid_switching, run_threads, times, wait_for
 
 from shared.cancel import CancelToken
 from shared.errors import CancelledException
@@ -87,7 +87,7 @@ def queued(
 
 def test_fifty_sessions_on_a_server_that_takes_five_finish_with_few_refusals() -> None:
     governor, server = Governor(policy=QUICK), Server(5)
-    run_threads(50, lambda index: [call(governor, server, lambda: time.sleep(0.002)) for _ in range(10)])
+    run_threads(50, lambda index: times(10, lambda: call(governor, server, lambda: time.sleep(0.002))))
     assert server.served == 500
     assert server.most == 5, "and the server was used to the full"
     assert governor.refusals <= 25
@@ -97,7 +97,7 @@ def test_fifty_sessions_on_a_server_that_takes_five_finish_with_few_refusals() -
 def test_a_server_without_limits_is_used_without_limits() -> None:
     governor, server = Governor(), Server(1_000)
     together = threading.Barrier(40)
-    run_threads(40, lambda index: [call(governor, server, lambda: time.sleep(0.001)) for _ in range(20)])
+    run_threads(40, lambda index: times(20, lambda: call(governor, server, lambda: time.sleep(0.001))))
     run_threads(40, lambda index: call(governor, server, lambda: together.wait(60)))
     assert governor.refusals == 0
     assert server.most >= 40
@@ -198,10 +198,10 @@ def test_the_longest_advice_of_a_burst_counts() -> None:
 
 def test_it_recovers_upward_when_the_service_does() -> None:
     governor, server = Governor(policy=QUICK), Server(2)
-    run_threads(12, lambda index: [call(governor, server, lambda: time.sleep(0.001)) for _ in range(10)])
+    run_threads(12, lambda index: times(10, lambda: call(governor, server, lambda: time.sleep(0.001))))
     assert governor.limit <= 3
     server.places = 1_000
-    run_threads(12, lambda index: [call(governor, server, lambda: time.sleep(0)) for _ in range(200)])
+    run_threads(12, lambda index: times(200, lambda: call(governor, server, lambda: time.sleep(0))))
     assert governor.limit >= 8
 
 

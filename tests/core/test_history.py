@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.histories import round_of, says, user
-from support.stress import rapid_switching, run_threads
+from support.stress import rapid_switching, run_threads, times
 
 from shared import FunctionCall, Message, Part, Role, ToolResult
 from shared.history import History, problems
@@ -76,6 +76,6 @@ def test_a_snapshot_is_not_changed_by_what_follows() -> None:
 def test_appending_from_many_threads_loses_nothing() -> None:
     history = History()
     with rapid_switching():
-        run_threads(8, lambda index: [history.append(user(f"{index}-{step}")) for step in range(200)])
+        run_threads(8, lambda index: times(200, lambda: history.append(user(f"message of {index}"))))
     assert len(history) == 1600
     assert history.tokens == sum(message.tokens for message in history.snapshot())

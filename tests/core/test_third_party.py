@@ -163,7 +163,8 @@ CONVERSATION = """
     runtime.configure_plugins(registry, permissions="allow")
     session = runtime.create_session("echo")
     answer = session.send_message("go")
-    commands = [session.execute_user_command("moon_phase", "tomorrow")[0], session.execute_user_command("notes", "a b")[0]]
+    typed = (("moon_phase", "tomorrow"), ("notes", "a b"))
+    commands = [session.execute_user_command(name, args)[0] for name, args in typed]
     runtime.close()
     plugin = registry.get_plugin("moon_phase")
     print(json.dumps({

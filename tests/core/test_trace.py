@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from support.stress import run_threads
+from support.stress import run_threads, times
 
 from shared.events import AgentOutput, EventBus, ModelCallEnded, ToolStarted
 from shared.trace import TraceFile, attach_trace, format_line, redact
@@ -102,7 +102,7 @@ def test_it_is_rotated_before_it_grows_too_large(tmp_path: Path) -> None:
 def test_many_threads_write_whole_lines(tmp_path: Path) -> None:
     path = tmp_path / "trace.log"
     file = TraceFile(path)
-    run_threads(8, lambda index: [file.write(f"{index}:" + "x" * 200) for _ in range(50)])
+    run_threads(8, lambda index: times(50, lambda: file.write(f"{index}:" + "x" * 200)))
     lines = path.read_text().splitlines()
     assert len(lines) == 400
     assert all(len(line) == 202 for line in lines)

@@ -146,7 +146,7 @@ def test_a_wrong_value_is_refused_by_profile_field_and_expectation(field: str, v
 
 
 def test_several_wrong_values_are_named_at_once() -> None:
-    with pytest.raises(ConfigError, match="'plugins'.*'max_turns'"):
+    with pytest.raises(ConfigError, match=r"'plugins'.*'max_turns'"):
         SubagentProfile(name="x", plugins="cli", max_turns=0)
 
 

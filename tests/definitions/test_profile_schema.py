@@ -62,7 +62,7 @@ def test_choices_are_the_same() -> None:
 
 
 SAMPLES: list[Any] = [
-    *(None, True, False, 0, 1, 2, 3, -1, 1.5, 0.0, 100, 101, "", " ", "a", "inherit", "a b", "a/b", "..", ".", "a\nb"),
+    *(None, True, False, 0, 1, 2, 3, -1, 1.5, 0.25, 100, 101, "", " ", "a", "inherit", "a b", "a/b", "..", ".", "a\nb"),
     *("low", "internal", "user-facing", "x" * 129, [], ["a"], ["a", "b", "c"], ["a", "b", "c\nd"], [1], [""], [[]], {}),
     *({"total_tokens": 5}, {"total_tokens": 1.5}, {"cost_usd": 1.5}, {"cost_usd": -1}, {"spawns": None}, {"a": {}}),
     *({"a": 1}, {"type": "hybrid"}, {"type": ""}, {"threshold_percent": 0}, {"max_turns": 0}, {"max_turns": None}),

@@ -52,3 +52,9 @@ def wait_for(condition: Callable[[], bool], *, seconds: float = PATIENCE) -> Non
             return
         pause.wait(0.005)
     raise AssertionError("the condition never came true")
+
+
+def times(count: int, work: Callable[[], object]) -> None:
+    """Do something many times."""
+    for _ in range(count):
+        work()

@@ -85,9 +85,17 @@ class McpPlugin(ConfiguredPlugin):
             concurrent.futures.wait(closing, timeout=STOP_SECONDS)
 
     def tools(self) -> list[Tool]:
-        """The tools known now; the first time, a short wait for servers that are still connecting."""
+        """The tools, after a short wait, once, for servers that are still connecting."""
+        self.settle()
+        return self.known_tools()
+
+    def settle(self) -> None:
+        """Wait a moment for servers that are still connecting."""
+        self._patience.wait_for(connection.settled for connection in dict(self._connections).values())
+
+    def known_tools(self) -> list[Tool]:
+        """The tools of the servers that are connected now."""
         connections = dict(self._connections)
-        self._patience.wait_for(connection.settled for connection in connections.values())
         return [tool for name in connections for tool in self._binding(name, connections[name]).tools]
 
     def status(self) -> list[ServerStatus]:
