@@ -13,6 +13,7 @@ from shared.definitions.formats import FORMATS, loader_for, stem_of
 from shared.definitions.precedence import Scope, rank
 from shared.definitions.profile_file import unreadable
 from shared.definitions.source import Problem, Source
+from shared.definitions.variables import workspace_root
 
 
 def lint(path: Path | str) -> list[Problem]:
@@ -33,7 +34,7 @@ def _file(path: Path) -> list[Problem]:
         ]
     source = Source("extra", str(path))
     try:
-        file = read_file(str(path), root=os.path.realpath(path.parent))
+        file = read_file(str(path), root=os.path.realpath(workspace_root(path.parent)))
     except Unreadable as error:
         return list(unreadable(error, stem=stem_of(path.name), source=source).problems)
     return list(loader(file.text, stem=stem_of(path.name), source=source).problems)
@@ -41,7 +42,7 @@ def _file(path: Path) -> list[Problem]:
 
 def _folders(path: Path) -> list[Problem]:
     project = [path / PROFILES_DIR, path / AGENTS_DIR] if (path / ".jaato").is_dir() else []
-    folders = [DefinitionFolder(each, Source("extra"), root=path) for each in project or [path]]
+    folders = [DefinitionFolder(each, Source("extra"), root=workspace_root(path)) for each in project or [path]]
     for folder in folders:
         folder.look()
     scope = Scope("extra", tuple(reading for folder in folders for reading in folder.readings))

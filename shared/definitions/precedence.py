@@ -97,20 +97,17 @@ class _Contest:
     def enter(self, scope: Scope) -> None:
         """Settle the names of the next weaker scope."""
         usable: dict[str, list[Reading]] = {}
-        broken: dict[str, Reading] = {}
+        broken: dict[str, str] = {}
         for reading in scope.readings:
             self.problems += reading.problems
+            error = next((problem for problem in reading.problems if problem.severity == "error"), None)
             if reading.profile is not None:
                 usable.setdefault(reading.name, []).append(reading)
-            else:
-                broken.setdefault(reading.name, reading)
-        held = {name: self._settle(name, group, scope) for name, group in usable.items()}
-        for name, reading in broken.items():
-            reason = next(str(problem) for problem in reading.problems if problem.severity == "error")
-            self.losers.append(Candidate(name, reading.source, None, reason))
-            held.setdefault(name, f"the stronger {reading.source} cannot be used; mend or remove it")
-        for name, reason in held.items():
-            self._held.setdefault(name, reason)
+            elif error is not None:
+                self.losers.append(Candidate(reading.name, reading.source, None, str(error)))
+                broken.setdefault(reading.name, f"the stronger {reading.source} cannot be used; mend or remove it")
+        held = broken | {name: self._settle(name, group, scope) for name, group in usable.items()}
+        self._held = held | self._held
 
     def _settle(self, name: str, group: list[Reading], scope: Scope) -> str:
         """Give a name to the only one that asks for it, and say why weaker scopes will not get it."""

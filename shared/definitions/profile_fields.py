@@ -18,6 +18,9 @@ from shared.schema import Validator
 EFFORTS = ("low", "medium", "high", "inherit")
 VISIBILITIES = ("user-facing", "internal")
 MAX_NAME = 128
+MAX_WHOLE = 2**53  # what JSON numbers hold exactly everywhere
+MAX_BITS = 1024  # of a number in settings that are passed on
+MAX_SECONDS = 1_000_000_000  # what a thread can wait
 
 Convert = Callable[[Any], Any]
 
@@ -39,8 +42,17 @@ def shown(value: Any) -> str:
         return "an object"
     if isinstance(value, list | tuple):
         return f"a list of {len(value)}"
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
+        return "a number beyond all use"  # Python refuses to print such ones
     text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _whole_characters(value: str, *inside: Step) -> str:
+    """Half of a surrogate pair can be written in JSON, but sent to nobody."""
+    if any("\ud800" <= char <= "\udfff" for char in value):
+        raise Unfit("must not hold half a character (a lone \\ud800 to \\udfff)", inside=inside)
+    return value
 
 
 def _must(expected: str, value: Any, *inside: Step) -> Unfit:
@@ -65,13 +77,13 @@ def _name(value: Any) -> str:
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise _must("text" if not isinstance(value, bool | int | float) else "text (put it in quotes)", value)
-    return value
+    return _whole_characters(value)
 
 
 def _word(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise _must("a name", value)
-    return value.strip()
+    return _whole_characters(value.strip())
 
 
 def _inheritable(value: Any) -> str | None:
@@ -87,7 +99,7 @@ def _words(value: Any) -> tuple[str, ...]:
     for index, item in enumerate(value):
         if not isinstance(item, str) or not item.strip():
             raise Unfit(f"must hold names only, but entry {index + 1} is {shown(item)}", inside=(index,))
-    return tuple(dict.fromkeys(item.strip() for item in value))
+    return tuple(dict.fromkeys(_whole_characters(item.strip(), index) for index, item in enumerate(value)))
 
 
 def _plugins(value: Any) -> tuple[str, ...] | str:
@@ -101,20 +113,20 @@ def _plugins(value: Any) -> tuple[str, ...] | str:
 
 def _whole(least: int) -> Convert:
     def convert(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        if not _counts(value) or value < least:
             raise _must(f"a whole number of at least {least}", value)
-        return value
+        return int(value)
 
     return convert
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_WHOLE
 
 
 def _seconds(value: Any) -> float:
-    if not _is_number(value) or value <= 0:
-        raise _must("a number of seconds above 0", value)
+    if not _is_number(value) or not 0 < value <= MAX_SECONDS:
+        raise _must(f"a number of seconds above 0 and up to {MAX_SECONDS:,}", value)
     return float(value)
 
 
@@ -145,6 +157,7 @@ def _icon(value: Any) -> tuple[str, ...]:
     for index, line in enumerate(value):
         if not isinstance(line, str) or "\n" in line:
             raise Unfit(f"must be three lines of text, but entry {index + 1} is {shown(line)}", inside=(index,))
+        _whole_characters(line, index)
     return tuple(value)
 
 
@@ -168,12 +181,12 @@ def _budget(value: Any) -> Limits:
 
 
 def _counts(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_WHOLE
 
 
 def _gc(value: Any) -> GCConfig:
     try:
-        return gc_config_from(value)
+        return gc_config_from(_json(value, ()) if isinstance(value, Mapping) else value)
     except ConfigError as error:
         text = str(error)
         raise Unfit(text.removeprefix("gc ") if text.startswith("gc must") else f"is wrong: {text[4:]}") from None
@@ -205,9 +218,11 @@ def _object(value: Any) -> dict[str, Any]:
 
 def _json(value: Any, inside: tuple[Step, ...]) -> Any:
     """A deep copy with nothing in it that JSON cannot hold."""
-    if value is None or isinstance(value, str | bool | int):
+    if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, float) and math.isfinite(value):
+    if isinstance(value, str):
+        return _whole_characters(value, *inside)
+    if math.isfinite(value) if isinstance(value, float) else isinstance(value, int) and value.bit_length() <= MAX_BITS:
         return value
     if len(inside) >= MAX_DEPTH:
         raise Unfit(f"must not be nested deeper than {MAX_DEPTH} levels", inside=inside[:1])
@@ -215,6 +230,7 @@ def _json(value: Any, inside: tuple[Step, ...]) -> Any:
         for key in value:
             if not isinstance(key, str):
                 raise Unfit(f"must have text as keys, not {shown(key)}", inside=inside)
+            _whole_characters(key, *inside)
         return {key: _json(item, (*inside, key)) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_json(item, (*inside, index)) for index, item in enumerate(value)]

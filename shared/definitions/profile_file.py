@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from functools import cache
@@ -11,7 +11,7 @@ from typing import Any
 from shared.definitions.document import Document, Unreadable
 from shared.definitions.profile import SubagentProfile
 from shared.definitions.profile_fields import FIELDS, Unfit, shown
-from shared.definitions.source import CODE, Problem, Severity, Source
+from shared.definitions.source import CODE, Problem, Severity, Source, bounded
 from shared.errors import ConfigError, unknown_name
 from shared.gc.base import GCConfig
 from shared.gc.loader import known_strategies
@@ -29,6 +29,16 @@ _NULL_REFUSED = {
 _NULL_IS_DEFAULT = frozenset(
     ("name", "description", "plugins", "plugin_configs", "skills", "fallback_models", "max_turns", "auto_approved")
 )
+#: Names that other programs have for our fields, and that look more like another one of ours.
+_ELSEWHERE = {
+    "allowed_tools": "tools",
+    "allowedtools": "tools",
+    "prompt": "system_instructions",
+    "system_prompt": "system_instructions",
+    "systemprompt": "system_instructions",
+    "instructions": "system_instructions",
+    "effort": "reasoning_effort",
+}
 _GC_FIELDS = tuple(entry.name for entry in fields(GCConfig))
 _SHIPPED_GC = ("truncate", "summarize", "hybrid")  # known without a look at what is installed
 
@@ -60,13 +70,15 @@ def read_profile(text: str, *, parse: Callable[[str], Document], stem: str, sour
 def unreadable(error: Unreadable, *, stem: str, source: Source) -> Reading:
     """The outcome for a file whose text cannot be used."""
     path = source.path or stem
-    faults = (Problem(path, fault.line, fault.code, fault.field, fault.text) for fault in error.faults)
-    return Reading(stem, source, None, tuple(faults))
+    faults = [Problem(path, fault.line, fault.code, fault.field, fault.text) for fault in error.faults]
+    return Reading(stem, source, None, bounded(faults))
 
 
 def profile_from(name: str, given: Mapping[str, Any]) -> SubagentProfile:
     """A profile from a mapping in code; raises ConfigError with all that is wrong."""
-    reading = _Draft(Document({"name": name, **given}, dict), name, CODE).reading()
+    if given.get("name") not in (None, name):
+        raise ConfigError(f"profile {shown(name)}: 'name' says {shown(given['name'])}; leave it out or use one name")
+    reading = _Draft(Document({**given, "name": name}, dict), name, CODE).reading()
     if reading.profile is None:
         wrong = "; ".join(problem.text for problem in reading.problems if problem.severity == "error")
         raise ConfigError(f"profile {shown(name)}: {wrong}")
@@ -91,7 +103,7 @@ class _Draft:
         if not any(problem.severity == "error" for problem in self._problems):
             profile = self._trusted(SubagentProfile(**self._values, source=self._source))
             self._warn(profile)
-        return Reading(name, self._source, profile, tuple(self._problems))
+        return Reading(name, self._source, profile, bounded(self._problems))
 
     def _take(self, given: Mapping[Any, Any]) -> None:
         for key, value in given.items():
@@ -167,11 +179,13 @@ class _Draft:
         self._problems.append(Problem(path, line, code, field, text, level))
 
 
-def _unknown(kind: str, key: Any, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+def _unknown(kind: str, key: Any, known: Collection[str], *, cutoff: float = 0.6) -> str:
     """As `errors.unknown_name`, but with one suggestion instead of the long list where there is one."""
     if not isinstance(key, str):
         return f"unknown {kind} {shown(key)}: names are text."
-    close = get_close_matches(key.replace("-", "_").lower(), known, n=1, cutoff=cutoff)
+    plain = key.replace("-", "_").lower()
+    meant = _ELSEWHERE.get(plain, "")
+    close = [meant] if meant in known else get_close_matches(plain, known, n=1, cutoff=cutoff)
     guess = f"Did you mean '{close[0]}'?" if close else f"Known: {', '.join(known)}."
     return f"unknown {kind} {shown(key)}. {guess}"
 

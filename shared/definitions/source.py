@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,6 +22,7 @@ class Source:
         return one_line(f"{self.kind} ({self.path})" if self.path else self.kind)
 
 
+MAX_TEXT, MAX_FIELD, MAX_PROBLEMS = 600, 80, 20
 #: What is written in Python is as trusted as the program itself.
 CODE = Source()
 
@@ -36,6 +38,11 @@ class Problem:
     text: str
     severity: Severity = "error"
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", _clipped(self.text, MAX_TEXT))  # a hostile file decides how long it would be
+        if self.field is not None:
+            object.__setattr__(self, "field", _clipped(self.field, MAX_FIELD))
+
     def __str__(self) -> str:
         where = self.path if self.line is None else f"{self.path}:{self.line}"
         return one_line(f"{where}: {self.code}: {self.text}")
@@ -43,13 +50,27 @@ class Problem:
     def as_dict(self) -> dict[str, Any]:
         """As JSON has it, for answers and reports."""
         return {
-            "path": self.path,
+            "path": one_line(self.path),
             "line": self.line,
             "code": self.code,
-            "field": self.field,
+            "field": None if self.field is None else one_line(self.field),
             "text": one_line(self.text),
             "severity": self.severity,
         }
+
+
+def bounded(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    """The first problems of a file, and how many more there are."""
+    rest = problems[MAX_PROBLEMS:]
+    if not rest:
+        return tuple(problems)
+    level: Severity = "error" if any(problem.severity == "error" for problem in rest) else "warning"
+    more = Problem(problems[0].path, None, "more", None, f"{len(rest):,} more problems in this file", level)
+    return (*problems[:MAX_PROBLEMS], more)
+
+
+def _clipped(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 def one_line(text: str) -> str:

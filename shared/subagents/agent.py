@@ -117,12 +117,20 @@ class Tree:
                 raise SubagentConfigError(f"{agent.agent_id} is closed: spawn a new subagent")
             if agent.is_live:
                 raise SubagentConfigError(
-                    f"{agent.agent_id} is {agent.run.status.value}: steer it with send_to_subagent, or wait for it first"
+                    f"{agent.agent_id} is {agent.run.status.value}: steer it with send_to_subagent, or wait for it"
                 )
             run = make()
             agent.runs.append(run)
             self._live.setdefault(agent.parent_id, {})[agent.agent_id] = agent
             return run
+
+    def close(self, agent: Subagent) -> list[Subagent]:
+        """Let no further run of an agent, or of one below it, begin; returns them."""
+        closing = [agent, *self.below(agent.agent_id)]
+        with self._lock:
+            for each in closing:
+                each.closed = True
+        return closing
 
     def ended(self, agent: Subagent) -> None:
         """The newest run of an agent has its result."""

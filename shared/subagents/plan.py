@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from typing import Any
 
 from shared.budget import Limits
 from shared.definitions.catalogue import ProfileCatalogue
 from shared.definitions.profile import SubagentProfile
 from shared.definitions.variables import expand_plugin_configs, variables_for
-from shared.errors import ConfigError, SubagentConfigError, SubagentNestingError, unknown_name
+from shared.errors import ConfigError, SubagentConfigError, unknown_name
 from shared.gc.base import GCConfig
 from shared.gc.loader import gc_config_from
 from shared.plugin import Plugin
-from shared.plugin_view import PluginView
 from shared.providers import known_providers
 from shared.providers.base import ModelSettings
 from shared.session import JaatoSession
 from shared.subagents.config import SubagentConfig
-from shared.tools import Tool
 
 OWN_PLUGIN = "subagent"
-STATE_TOOLS = ("set_shared_state", "get_shared_state", "list_shared_state")
 
 
 @dataclass(frozen=True)
@@ -105,6 +101,10 @@ class Planner:
             raise SubagentConfigError(f"inline_config: {error}") from error
 
     def _from_profile(self, caller: JaatoSession, label: str, profile: SubagentProfile, *, may_spawn: bool) -> Plan:
+        if profile.skills:
+            raise SubagentConfigError(
+                f"profile '{label}' asks for skills ({', '.join(profile.skills)}), which cannot be loaded yet"
+            )
         callers = [name for name in caller.view.names if name != OWN_PLUGIN]
         asked = callers if profile.plugins == "inherit" else list(profile.plugins)
         registry = caller.runtime.registry
@@ -181,37 +181,6 @@ class Planner:
         )
 
 
-def allowed_tools(plan: Plan, view: PluginView, caller: JaatoSession) -> frozenset[str]:
-    """The tools a child may call now: what its profile asks for, of what there is, within what its caller has."""
-    profile = plan.profile
-    tools = [tool for tool in view.tools() if _suits(tool, plan)]
-    names = [tool.name for tool in tools]
-    _check_names(plan, names)
-    kept = [name for name in names if profile.tools is None or _matches(name, profile.tools)]
-    kept = [name for name in kept if not _matches(name, profile.disallowed_tools)]
-    if plan.bounded:
-        callers = set(caller.tool_names)
-        kept = [name for name in kept if name in callers]
-    return frozenset(kept)
-
-
-def _suits(tool: Tool, plan: Plan) -> bool:
-    return tool.required_agent is None or tool.required_agent == plan.profile.name
-
-
-def _check_names(plan: Plan, names: Sequence[str]) -> None:
-    """No child is started without the tools its author counted on."""
-    for wanted in plan.profile.tools or ():
-        if any(fnmatchcase(name, wanted) for name in names) or wanted in STATE_TOOLS:
-            continue
-        where = f"profile '{plan.label}'" if plan.label else "inline_config"
-        raise SubagentConfigError(f"{where}, tools: {unknown_name('tool', wanted, names)}")
-
-
-def _matches(name: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
 def _harmless(plugin: object) -> set[str]:
     """Settings that narrow or select, and so may come from a file that nobody vouched for."""
     return set(plugin.harmless_settings) if isinstance(plugin, Plugin) else set()
@@ -259,12 +228,3 @@ def _lower(first: Limits | None, second: Limits) -> Limits:
         return second
     pairs = {kind: (getattr(first, kind), getattr(second, kind)) for kind in vars(second)}
     return Limits(**{kind: min((v for v in pair if v is not None), default=None) for kind, pair in pairs.items()})
-
-
-def require_allowed_agent(profile: SubagentProfile | None, label: str | None) -> None:
-    """Refuse a spawn that the calling profile's `allow_agents` does not cover."""
-    if profile is not None and not _matches(label or "_inherited", profile.allow_agents):
-        raise SubagentNestingError(
-            f"profile '{profile.name}' may not spawn '{label or 'an inline subagent'}'; "
-            f"it may spawn: {', '.join(profile.allow_agents) or 'nothing'}"
-        )

@@ -18,7 +18,7 @@ from shared.types import Message
 if TYPE_CHECKING:
     from shared.plugin_view import PluginView
     from shared.subagents.agent import Subagent
-    from shared.subagents.engine import Seat
+    from shared.subagents.seat import Seat
     from shared.turn import Turn
 
 
@@ -49,7 +49,7 @@ class Run:
     posted: bool = False  # whether it is, or was, in the parent's inbox
     result: SubagentResult | None = None
     view: PluginView | None = None  # until the agent's session takes it over
-    forget_cancel: Callable[[], None] | None = None
+    _endings: list[Callable[[], None]] = field(default_factory=list)
     books: Callable[[SubagentResult], SubagentResult] = _as_it_is  # adds what the run used
     hops: list[Hop] = field(default_factory=list)
     done: Latch = field(default_factory=Latch)
@@ -83,11 +83,26 @@ class Run:
 
     def release(self) -> None:
         """Let go of everything but the result."""
-        if self.forget_cancel is not None:
-            self.forget_cancel()
-        view, self.view, self.turn = self.view, None, None
+        view, self.view, self.turn, self.books = self.view, None, None, _as_it_is
         if view is not None:
             view.close()
+        with self._lock:
+            endings, self._endings = self._endings, []
+        for ending in endings:
+            ending()
+
+    def on_end(self, ending: Callable[[], None]) -> None:
+        """Call this when the run lets go of what it holds; at once if it has."""
+        with self._lock:
+            if self.result is None:
+                self._endings.append(ending)
+                return
+        ending()
+
+    def hand_over_view(self) -> PluginView | None:
+        """The view that was prepared for the agent's session, which closes it from now on."""
+        view, self.view = self.view, None
+        return view
 
     def post(self) -> bool:
         """Claim the right to put the run into the parent's inbox; True once."""

@@ -11,6 +11,7 @@ from shared.subagents.result import Status
 from shared.subagents.run import Run
 
 GRACE_SECONDS = 0.25  # how long a cancelled run may take to end by itself
+WARNED_SHARE = 0.2  # of the idle time: how much longer a run may stand still after its warning
 LOOK_SECONDS = 5.0  # the longest time between two looks
 
 
@@ -60,6 +61,15 @@ class Watchdog:
             dues = [self._look(run, now) for run in runs]
             self._wake.wait(max(0.0, min(LOOK_SECONDS, *(due - time.monotonic() for due in dues))))
 
+    @staticmethod
+    def _warned(run: Run, idle: float) -> bool:
+        """Warn a run once, if it will hear it: inside a model call it cannot."""
+        if run.warned or run.phase == "model":
+            return False
+        run.warned = True
+        run.agent.tell(f"[Nothing has moved for {idle:g} s. Finish now with what you have, or you will be stopped.]")
+        return True
+
     def _look(self, run: Run, now: float) -> float:
         """Do what is due for one run; returns when to look again."""
         reap_at = self._reap_at.get(id(run))
@@ -76,9 +86,9 @@ class Watchdog:
             dues.append(run.deadline)
         idle = run.agent.plan.profile.idle_timeout_seconds
         if idle is not None and run.status is Status.RUNNING and not self._is_waiting(run):
-            due = run.touched + idle
-            if now >= due:
-                run.stop(Status.STALLED, f"nothing moved for {idle:g} s in phase {run.phase}")
+            due = run.touched + idle * (1 + WARNED_SHARE if run.warned else 1)
+            if now >= due and not self._warned(run, idle):
+                run.stop(Status.STALLED, f"nothing moved for {now - run.touched:.3g} s in phase {run.phase}")
                 return now
-            dues.append(due)
+            dues.append(max(due, now + 0.01))
         return min(dues)

@@ -45,6 +45,14 @@ def test_what_is_not_there_or_no_profile_is_said_so(project: Project) -> None:
     assert codes(lint(project.write("x.toml", "a = 1"))) == ["unknown-format"]
 
 
+def test_lint_and_catalogue_agree_on_links_within_the_project(project: Project) -> None:
+    target = project.write("real.yaml", "description: d", into="common")
+    folder = project.write("other.yaml", "description: d").parent
+    (folder / "x.yaml").symlink_to(target)
+    assert lint(folder / "x.yaml") == lint(folder) == lint(project.root) == []
+    assert project.catalogue().find("x") is not None
+
+
 def test_a_problem_can_be_shown_as_json(project: Project) -> None:
     [problem] = lint(project.write("x.yaml", "description: d\nplugins: cli"))
     assert problem.as_dict() == {

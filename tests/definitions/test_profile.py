@@ -194,6 +194,12 @@ def test_a_mapping_in_code_becomes_a_profile() -> None:
     assert (profile.name, profile.plugins, profile.source.kind) == ("code_assistant", ("cli",), "code")
 
 
+def test_a_mapping_in_code_has_one_name() -> None:
+    assert profile_from("x", {"name": "x"}).name == "x"
+    with pytest.raises(ConfigError, match="'name' says 'y'"):
+        profile_from("x", {"name": "y"})
+
+
 def test_a_mapping_in_code_with_mistakes_names_them_all() -> None:
     with pytest.raises(ConfigError) as caught:
         profile_from("helper", {"plugin": ["cli"], "max_turns": 0})

@@ -158,6 +158,16 @@ BROKEN: dict[str, tuple[str | bytes, int | None, str, str]] = {
     "budget.yaml": ("budget:\n  spawns: 1\n  total_tokens: -5\n", 3, "wrong-value", "total_tokens"),
     "configs.json": ('{"plugin_configs":\n {"a": {},\n "b": 5}}', 3, "wrong-value", "settings for 'b'"),
     "list-key.yaml": ("name: a\n? [b]\n: c\n", 2, "yaml-unreadable", "unhashable"),
+    "hex.yaml": (f"name: a\nmax_turns: 0x{'f' * 9000}\n", 2, "wrong-value", "at least 1"),
+    "hex-config.yaml": (f"plugin_configs: {{cli: {{a: 0x{'f' * 9000}}}}}\n", 1, "wrong-value", "JSON values only"),
+    "dear.json": (f'{{"budget": {{"cost_usd": {"9" * 400}}}}}', 1, "wrong-value", "cost_usd"),
+    "ages.json": (f'{{"timeout_seconds": {"9" * 400}}}', 1, "wrong-value", "up to 1,000,000,000"),
+    "half.json": ('{"description": "\\ud800"}', 1, "wrong-value", "half a character"),
+    "half-config.json": ('{"plugin_configs": {"a":\n{"b": ["\\udc00"]}}}', 2, "wrong-value", "half a character"),
+    "gc-nan.yaml": ("gc: {plugin_config: {a: .nan}}\n", 1, "wrong-value", "JSON values only"),
+    "allowed.json": ('{"name": "a",\n "allowedTools": ["Read"]}', 2, "unknown-field", "Did you mean 'tools'?"),
+    "permission.yaml": ("permission: {edit: deny}\n", 1, "unknown-field", "unknown field 'permission'"),
+    "outer.yaml": ("output_schema: {$ref: 'file:///etc/passwd'}\n", 1, "wrong-value", "no schema"),
     "schema.yaml": ("output_schema:\n  type: strnig\n", 1, "wrong-value", "no schema"),
 }
 
@@ -273,6 +283,25 @@ def test_hostile_text_ends_in_one_refusal(tmp_path: Path, bomb: str, suffix: str
     assert problem.severity == "error"
     if suffix == ".yaml":
         assert problem.code in ("too-complex", "too-large")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name: !" + "x" * 900_000 + " a",
+        "k" * 500_000 + ": 1",
+        '"' + "k" * 400 + '": 1\n' * 3,
+        "".join(f"key{index}: 1\n" for index in range(5000)),
+        "a: 1\n" * 5000,
+        "gc: {" + ", ".join(f"x{index}: 1" for index in range(900)) + "}\nplugins: cli",
+    ],
+    ids=["tag", "key", "twice", "unknown", "duplicates", "warnings-first"],
+)
+def test_a_report_stays_short_whatever_the_file_does(tmp_path: Path, text: str) -> None:
+    found = lint_text(tmp_path, "x.yaml", text)
+    assert any(problem.severity == "error" for problem in found)
+    assert len(found) <= 21
+    assert all(len(str(problem)) < 1000 for problem in found)
 
 
 def test_aliases_in_reason_are_welcome(project: Project) -> None:

@@ -33,6 +33,7 @@ class CliPlugin(WorkspacePlugin):
         "env": {},
         "workspace": None,
     }
+    harmless_settings: ClassVar[frozenset[str]] = frozenset({"timeout_seconds", "output_chars"})
     config_schema: ClassVar[Mapping[str, Any]] = {
         "timeout_seconds": {"type": "number", "exclusiveMinimum": 0},
         "max_timeout_seconds": {"type": "number", "exclusiveMinimum": 0},

@@ -40,6 +40,7 @@ class FileEditPlugin(WorkspacePlugin):
         "ignore": [],
         "search_timeout_seconds": 20,
     }
+    harmless_settings: ClassVar[frozenset[str]] = frozenset({"read_chars", "max_results", "max_listed", "ignore"})
     config_schema: ClassVar[Mapping[str, Any]] = {
         "workspace": WORKSPACE_SCHEMA,
         "read_chars": {"type": "integer", "minimum": 200},

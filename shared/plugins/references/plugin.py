@@ -33,6 +33,9 @@ class ReferencesPlugin(WorkspacePlugin):
         "preselected_chars": 20_000,
         "read_chars": 20_000,
     }
+    harmless_settings: ClassVar[frozenset[str]] = frozenset(
+        {"preselected", "exclude_tools", "preselected_chars", "read_chars"}
+    )
     config_schema: ClassVar[Mapping[str, Any]] = {
         "sources": {"type": ["array", "null"], "items": {"type": ["string", "object"]}},
         "preselected": _NAMES,

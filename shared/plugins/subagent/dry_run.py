@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from shared.subagents.engine import Caller, Engine, SpawnCall
-from shared.subagents.plan import STATE_TOOLS, allowed_tools
+from shared.subagents.engine import Engine, SpawnCall
 from shared.subagents.prompt import system_instructions, task_message
+from shared.subagents.rights import allowed_extras, allowed_tools
+from shared.subagents.seat import Caller
 from shared.types import TokenUsage, estimate_tokens
 
 
@@ -30,7 +31,7 @@ def dry_run_report(engine: Engine, caller: Caller, call: SpawnCall) -> dict[str,
         "provider": plan.provider.value,
         "provider_from": plan.provider.level,
         "plugins": list(plan.plugins),
-        "tools": [*(tool.name for tool in tools), *(name for name in STATE_TOOLS if name not in allowed)],
+        "tools": [tool.name for tool in (*tools, *allowed_extras(plan, engine.child_tools, caller.session))],
         "max_turns": plan.profile.max_turns,
         "estimated_prefix_tokens": prefix,
         "estimated_prefix_cost_usd": None if cost is None else float(cost),

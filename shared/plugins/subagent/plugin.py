@@ -18,9 +18,11 @@ from shared.plugins.subagent.dry_run import dry_run_report
 from shared.runtime import JaatoRuntime
 from shared.subagents.agent import Subagent
 from shared.subagents.config import SubagentConfig
-from shared.subagents.engine import Caller, Engine, SpawnCall
-from shared.subagents.plan import STATE_TOOLS, Planner
+from shared.subagents.engine import Engine, SpawnCall
+from shared.subagents.plan import Planner
+from shared.subagents.rights import STATE_TOOLS
 from shared.subagents.run import Run
+from shared.subagents.seat import Caller
 from shared.tools import Tool, ToolContext, tool
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -34,6 +34,7 @@ class WebSearchPlugin(ConfiguredPlugin):
         "region": None,
         "timeout_seconds": 15,
     }
+    harmless_settings: ClassVar[frozenset[str]] = frozenset({"max_results", "region", "timeout_seconds"})
     config_schema: ClassVar[Mapping[str, Any]] = {
         "endpoint": {"type": ["string", "null"]},
         "backend": {"enum": ["auto", "searxng", "ddgs"]},

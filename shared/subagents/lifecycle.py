@@ -1,0 +1,164 @@
+"""Lifecycle: the way of a run from the queue to its one result, and what happens at each step."""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import partial
+
+from shared.cancel import CancelToken
+from shared.errors import CancelledException
+from shared.events import AgentCompleted, StatusChanged
+from shared.executors.threads import workers
+from shared.runtime import JaatoRuntime
+from shared.session import JaatoSession, SessionSpec
+from shared.subagents.agent import Subagent, Tree
+from shared.subagents.conversation import converse, failure
+from shared.subagents.prompt import system_instructions
+from shared.subagents.result import SubagentResult
+from shared.subagents.rights import allowed_extras, allowed_tools, open_view
+from shared.subagents.run import Run
+from shared.subagents.seat import Seat
+from shared.subagents.slots import Slots, Ticket
+from shared.subagents.watchdog import Watchdog
+from shared.tools import Tool
+
+log = logging.getLogger(__name__)
+
+
+class Lifecycle:
+    """Queues runs, works on them in pooled threads, and ends each exactly once."""
+
+    def __init__(
+        self, runtime: JaatoRuntime, *, max_concurrent: int, digest_tokens: int, child_tools: tuple[Tool, ...]
+    ) -> None:
+        self.slots = Slots(max_concurrent)
+        self._runtime = runtime
+        self._digest_tokens = digest_tokens
+        self._child_tools = child_tools
+        self._watchdog = Watchdog(self._abandon, _waits_for_others)
+
+    def enter(self, run: Run) -> None:
+        """Queue a run; it starts when there is a slot."""
+        run.ticket = Ticket(run.seat.id, partial(self._start, run))
+        self._watchdog.watch(run)
+        self._tell_status(run)
+        self.slots.enter(run.ticket)
+        run.on_end(run.cancel.on_cancel(partial(self._cancelled, run)))
+
+    def _start(self, run: Run) -> None:
+        workers.submit(partial(self._work, run))
+
+    # -- in the run's own thread -----------------------------------------------------------------
+
+    def _work(self, run: Run) -> None:
+        """From slot to result; whatever happens, the run ends in exactly one final status."""
+        if not run.begin():
+            return
+        try:
+            run.cancel.raise_if_cancelled()
+            self._tell_status(run)
+            session = run.agent.session or self._open(run)
+            self._narrow(run, session)
+            result = converse(run, session)
+        except Exception as error:  # whatever a provider, plugin or bug raises: the run ends with it
+            if not isinstance(error, CancelledException):
+                log.debug("the run of %s failed", run.agent.agent_id, exc_info=True)
+            result = failure(run, error)
+        if result is not None:
+            self.finish(run, result)
+
+    def _open(self, run: Run) -> JaatoSession:
+        """The agent's session, made in its first run."""
+        agent, plan = run.agent, run.agent.plan
+        spec = SessionSpec(
+            agent_id=agent.agent_id,
+            agent_name=agent.name,
+            agent_path=agent.path,
+            profile=plan.label,
+            system_instructions=system_instructions(plan),
+            settings=plan.settings,
+            gc=plan.gc,
+            max_turns=plan.profile.max_turns,
+            tool_names=frozenset(),  # set to what is allowed before each run
+        )
+        session = self._runtime.create_session(
+            plan.model.value,
+            provider_name=plan.provider.value,
+            spec=spec,
+            parent=run.seat.session,
+            view=run.hand_over_view() or open_view(self._runtime, plan),
+        )
+        session.mail_sources.append(agent.take_mail)
+        session.on_stand_by = partial(self._without_slot, agent)
+        Seat.take(session, run.seat.tree, agent, digest_tokens=self._digest_tokens)
+        agent.session = session
+        return session
+
+    def _narrow(self, run: Run, session: JaatoSession) -> None:
+        """Give the session the tools it may have now, and this run's budget; rights never grow."""
+        agent, caller = run.agent, run.seat.session
+        allowed = allowed_tools(agent.plan, session.view, caller)
+        agent.tools = allowed if agent.tools is None else allowed & agent.tools
+        extras = allowed_extras(agent.plan, self._child_tools, caller)
+        session.spec = replace(session.spec, tool_names=agent.tools, extra_tools=extras)
+        session.refresh_tools()
+        session.set_budget(run.budget)
+
+    def _without_slot(self, agent: Subagent, cancel: CancelToken) -> AbstractContextManager[None]:
+        ticket = agent.run.ticket
+        return self.slots.without(ticket, cancel) if ticket is not None else nullcontext()
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    def finish(self, run: Run, result: SubagentResult) -> None:
+        """Store the result, free what the run held, then tell everybody; only the first end counts."""
+        if not run.finish(result):
+            return
+        agent, tree = run.agent, run.seat.tree
+        agent.last_activity = time.time()
+        agent.turns += result.turns_used
+        if run.ticket is not None:
+            self.slots.leave(run.ticket)
+        self._watchdog.forget(run)
+        run.release()
+        tree.ended(agent)
+        self._tell_status(run, error=result.error)
+        self._runtime.bus.emit(AgentCompleted(agent.agent_id, result.success, result.token_usage, result.turns_used))
+        _deliver(tree, agent)
+        run.done.open()
+
+    def _cancelled(self, run: Run) -> None:
+        """The run's token fired: a queued run ends here, a running one has a moment to end by itself."""
+        if run.ticket is not None and self.slots.withdraw(run.ticket):
+            self.finish(run, failure(run, CancelledException(run.cancel.reason)))
+        else:
+            self._watchdog.cancelled(run)
+
+    def _abandon(self, run: Run) -> None:
+        """End a run that ignores its cancel; what its thread still does changes nothing."""
+        session, turn = run.agent.session, run.turn
+        if session is not None and turn is not None:
+            session.abandon(turn)
+        self.finish(run, failure(run, CancelledException(run.cancel.reason)))
+
+    def _tell_status(self, run: Run, error: str | None = None) -> None:
+        self._runtime.bus.emit(StatusChanged(run.agent.agent_id, run.status.value, error))
+
+
+def _waits_for_others(run: Run) -> bool:
+    """Whether a run stands still for a good reason: a question has its own time limit, a child its own watch."""
+    if run.phase == "awaiting_permission":
+        return True
+    return run.phase == "awaiting_child" and run.seat.tree.has_live_below(run.agent.agent_id)
+
+
+def _deliver(tree: Tree, agent: Subagent) -> None:
+    """Put finished background runs into their parents' inboxes, once nothing below them works any more."""
+    for each in (agent, *tree.above(agent)):
+        run = each.run
+        ended = run.background and run.result is not None and not run.posted
+        if ended and not tree.has_live_below(each.agent_id) and run.post():
+            run.seat.inbox.put(run)

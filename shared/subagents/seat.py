@@ -1,0 +1,72 @@
+"""Seat: the place of a session among agents, and Caller: a seat that asks for something."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shared.cancel import CancelToken
+from shared.session import JaatoSession
+from shared.subagents.agent import Subagent, Tree
+from shared.subagents.inbox import Inbox
+
+KEY = "subagents"
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A session's tree, the agent it is (None: the main session), and its inbox."""
+
+    session: JaatoSession
+    tree: Tree
+    agent: Subagent | None
+    inbox: Inbox
+
+    @property
+    def id(self) -> str:
+        """The id under which its children know it."""
+        return self.session.agent_id
+
+    @property
+    def depth(self) -> int:
+        """0 for the main session."""
+        return self.agent.depth if self.agent is not None else 0
+
+    @staticmethod
+    def of(session: JaatoSession, *, digest_tokens: int) -> Seat:
+        """The seat of a session; one that has none is the main session of a new tree."""
+        found = session.extras.get(KEY)
+        if isinstance(found, Seat):
+            return found
+        return Seat.take(session, Tree(session.agent_id), None, digest_tokens=digest_tokens)
+
+    @staticmethod
+    def take(session: JaatoSession, tree: Tree, agent: Subagent | None, *, digest_tokens: int) -> Seat:
+        """Give a session its seat; of two at once the first counts."""
+        made = Seat(session, tree, agent, Inbox(tokens=digest_tokens))
+        seat: Seat = session.extras.setdefault(KEY, made)
+        if seat is made:
+            session.mail_sources.append(seat.inbox.take)
+        return seat
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks, and the token that ends the asking."""
+
+    seat: Seat
+    cancel: CancelToken
+
+    @property
+    def session(self) -> JaatoSession:
+        """The session that asks."""
+        return self.seat.session
+
+    @property
+    def tree(self) -> Tree:
+        """The agents around it."""
+        return self.seat.tree
+
+    @property
+    def agent(self) -> Subagent | None:
+        """The agent that asks; None for the main session."""
+        return self.seat.agent
