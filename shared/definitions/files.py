@@ -63,7 +63,7 @@ def read_file(path: str, *, root: str) -> TextFile:
 
 def _decoded(data: bytes) -> str:
     try:
-        return data.decode("utf-8-sig")
+        return data.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise Unreadable(Fault("not-utf8", "is not UTF-8 text; save it as UTF-8", line)) from None
