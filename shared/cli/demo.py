@@ -33,15 +33,15 @@ def demo(folder: Path) -> None:
     registry.discover()
     for name in ("cli", "file_edit", "todo"):
         registry.expose_tool(name)
-    view = TurnView(sys.stdout)
+    view = TurnView(sys.stdout, speaks=True)
     with JaatoClient(provider_name="script", workspace=folder) as client:
         client.register_provider("script", ScriptProvider(play))
         client.connect()
         client.configure_tools(registry, permissions=POLICY)
         client.set_ui_hooks(view)
         view.say("you  ", QUESTION, "bold green")
-        answer = client.send_message(QUESTION)
-        view.say("model", answer, "bold magenta")
+        client.send_message(QUESTION)
+        view.flush()
         used = client.get_runtime().ledger.summarize()
         turn = client.get_turn_accounting()[-1]
         view.console.print(

@@ -13,13 +13,30 @@ from rich.markup import escape
 class TurnView:
     """Prints tool calls and their outcome as they happen; made for `client.set_ui_hooks`."""
 
-    def __init__(self, stream: TextIO, *, quiet: bool = False) -> None:
+    def __init__(self, stream: TextIO, *, quiet: bool = False, speaks: bool = False) -> None:
         self.console = Console(file=stream, highlight=False, soft_wrap=True)
         self._quiet = quiet
+        self._speaks = speaks
+        self._line = ""
 
     def say(self, who: str, text: str, style: str = "bold") -> None:
         """Print what somebody said."""
         self.console.print(f"[{style}]{escape(who)}[/] {escape(text)}")
+
+    def on_agent_output(self, agent_id: str, source: str, text: str, mode: str) -> None:
+        """The model says something; it is shown when it has finished saying it."""
+        if not self._speaks:
+            return
+        if source == "model":
+            self._line += text
+        elif mode == "flush":
+            self.flush()
+
+    def flush(self) -> None:
+        """Show what the model said last."""
+        line, self._line = self._line, ""
+        if line:
+            self.say("model", line, "bold magenta")
 
     def on_tool_call_start(self, agent_id: str, tool_name: str, tool_args: Mapping[str, Any], call_id: str) -> None:
         """A tool is called."""
