@@ -24,6 +24,7 @@ from shared.errors import (
     ServerFailed,
 )
 from shared.history import problems
+from shared.permissions.gate import Permissions
 from shared.plugin import ToolPlugin
 from shared.providers.base import ModelRequest, ModelSettings, Provider, ToolSet
 from shared.providers.script import Reply, Script, ScriptProvider, Step, last_user_text
@@ -93,7 +94,7 @@ class ProviderLab(Protocol):
 def scripted_client(
     script: Script | Iterable[Step],
     *plugins: ToolPlugin,
-    permissions: str = "allow",
+    permissions: Permissions = "allow",
     workspace: str | Path | None = None,
 ) -> Iterator[JaatoClient]:
     """A connected client whose model follows a script and whose plugins are exposed."""
