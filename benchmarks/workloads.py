@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import resource
 import sys
@@ -75,6 +76,113 @@ def cancel_100() -> Figures:
     return {"cancel_ms": _ms(begun)}
 
 
+def spawn_one(count: int = 300) -> Figures:
+    """Spawn a subagent with five tools and wait for its one model turn, with an instant model."""
+    spawn = _host(lambda request: "done", max_total_spawns=10 * count)
+    numbers = itertools.count()
+    _time(lambda: spawn(task=f"task {next(numbers)}"), 30)
+    return {"spawn_us": _time(lambda: spawn(task=f"task {next(numbers)}"), count) * 1e6}
+
+
+def subagents_200() -> Figures:
+    """200 background subagents at once, 5 turns each, at 50 ms latency; the ideal is 0.25 s."""
+    return _background(200)
+
+
+def subagents_1000() -> Figures:
+    """1000 background subagents at once, 5 turns each, at 50 ms latency; the ideal is 0.25 s."""
+    return _background(1000)
+
+
+def parallel_10() -> Figures:
+    """A parent that makes 10 parallel spawn calls in one turn; three model calls of 50 ms are the ideal 150 ms."""
+    from shared.providers.script import Reply
+    from shared.types import Role
+
+    def script(request: Any) -> Any:
+        if "You are a subagent" in request.system:
+            return Reply("done", delay=0.05)
+        spoken = sum(message.role is Role.MODEL for message in request.messages)
+        calls = tuple(("spawn_subagent", {"task": f"part {part}"}) for part in range(10))
+        return Reply("", calls, delay=0.05) if spoken == 0 else Reply("all done", delay=0.05)
+
+    client = _client(script, max_concurrent=10)
+    begun = time.perf_counter()
+    client.send_message("go")
+    wall = _ms(begun)
+    return {"wall_ms": wall, "times_ideal": wall / 150}
+
+
+def cancel_children_100() -> Figures:
+    """A parent with 100 children inside a 5 s model call is stopped; time until all have ended and it has returned."""
+    from shared.providers.script import Reply
+
+    entered = threading.Semaphore(0)
+
+    def script(request: Any) -> Any:
+        if "You are a subagent" in request.system:
+            entered.release()
+            return Reply("never", delay=5.0)
+        return Reply("", tuple(("spawn_subagent", {"task": f"part {part}"}) for part in range(100)))
+
+    client = _client(script, max_concurrent=100, max_children=100)
+    thread = threading.Thread(target=client.send_message, args=("go",))
+    thread.start()
+    for _ in range(100):
+        entered.acquire()
+    begun = time.perf_counter()
+    client.stop()
+    thread.join()
+    return {"cancel_ms": _ms(begun)}
+
+
+def _background(count: int) -> Figures:
+    from shared.providers.script import Reply
+    from shared.types import Role
+
+    def script(request: Any) -> Any:
+        spoken = sum(message.role is Role.MODEL for message in request.messages)
+        return Reply("", (("tool_1", {"value": 1}),), delay=0.05) if spoken < 4 else Reply("done", delay=0.05)
+
+    limits = {"max_concurrent": count, "max_children": count, "max_total_spawns": 2 * count}
+    client = _client(script, **limits)
+    tools = client.get_runtime().registry.get_plugin("subagent").get_executors()
+    before = _rss_kb()
+    begun = time.perf_counter()
+    started = [tools["spawn_subagent"](task=f"task {number}", background=True) for number in range(count)]
+    answer = tools["wait_for_subagents"](ids=[each["agent_id"] for each in started])
+    wall = time.perf_counter() - begun
+    assert answer["count"] == count
+    assert all(result["success"] for result in answer["results"])
+    return {"wall_s": wall, "times_ideal": wall / 0.25, "kb_each": (_rss_kb() - before) / count}
+
+
+def _host(script: Callable[[Any], Any], **limits: int) -> Callable[..., Any]:
+    """The spawn tool as host code calls it."""
+    tools = _client(script, **limits).get_runtime().registry.get_plugin("subagent").get_executors()
+    executor: Callable[..., Any] = tools["spawn_subagent"]
+    return executor
+
+
+def _client(script: Callable[[Any], Any], **limits: int) -> Any:
+    from shared import JaatoClient, PluginRegistry
+    from shared.providers.script import ScriptProvider
+
+    registry = PluginRegistry()
+    registry.discover()
+    registry.register_plugin(_five(), expose=True)
+    registry.expose_tool("subagent", {"auto_discover_profiles": False, **limits})
+    client = JaatoClient(provider_name="script")
+    client.register_provider("script", ScriptProvider(script))
+    client.connect()
+    client.configure_tools(registry, permissions="allow")
+    _clients.append(client)  # host code acts for the main session, which must live
+    return client
+
+
+_clients: list[Any] = []
+
+
 def _turns(count: int) -> Figures:
     from shared.providers.script import Reply, ScriptProvider
 
@@ -122,8 +230,19 @@ def _concurrent(count: int) -> Figures:
 
 
 def _runtime(script: Callable[[Any], Any]) -> Any:
-    from shared import JaatoRuntime, Plugin, PluginRegistry, tool
+    from shared import JaatoRuntime, PluginRegistry
     from shared.providers.script import ScriptProvider
+
+    registry = PluginRegistry()
+    registry.register_plugin(_five(), expose=True)
+    runtime = JaatoRuntime("script")
+    runtime.register_provider("script", ScriptProvider(script))
+    runtime.configure_plugins(registry, permissions="allow")
+    return runtime
+
+
+def _five() -> Any:
+    from shared import Plugin, tool
 
     class Five(Plugin):
         """Five trivial tools."""
@@ -144,12 +263,7 @@ def _runtime(script: Callable[[Any], Any]) -> Any:
         tool_4 = tool(name="tool_4")(lambda self: "4")
         tool_5 = tool(name="tool_5")(lambda self: "5")
 
-    registry = PluginRegistry()
-    registry.register_plugin(Five(), expose=True)
-    runtime = JaatoRuntime("script")
-    runtime.register_provider("script", ScriptProvider(script))
-    runtime.configure_plugins(registry, permissions="allow")
-    return runtime
+    return Five()
 
 
 def _time(call: Callable[[], object], count: int) -> float:
@@ -169,7 +283,10 @@ def _rss_kb() -> float:
 
 WORKLOADS: dict[str, Callable[[], Figures]] = {
     work.__name__: work
-    for work in (import_shared, one_turn, turns_20, turns_200, sessions_200, sessions_1000, cancel_100)
+    for work in (
+        *(import_shared, one_turn, turns_20, turns_200, sessions_200, sessions_1000, cancel_100),
+        *(spawn_one, subagents_200, subagents_1000, parallel_10, cancel_children_100),
+    )
 }
 
 if __name__ == "__main__":
