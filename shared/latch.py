@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from shared.cancel import CancelToken
 
@@ -50,10 +50,10 @@ class Latch:
 
     def wait(self, timeout: float | None = None, *, cancel: CancelToken | None = None) -> bool:
         """Block until it happens (True), or until time is up or `cancel` fires (False)."""
-        return wait_any([self], timeout, cancel=cancel) or self._open
+        return wait_any((self,), timeout, cancel=cancel)
 
 
-def wait_any(latches: list[Latch], timeout: float | None = None, *, cancel: CancelToken | None = None) -> bool:
+def wait_any(latches: Sequence[Latch], timeout: float | None = None, *, cancel: CancelToken | None = None) -> bool:
     """Block until one of the latches opens (True), or until time is up or `cancel` fires (False)."""
     if any(latch.is_open for latch in latches):
         return True
@@ -67,10 +67,10 @@ def wait_any(latches: list[Latch], timeout: float | None = None, *, cancel: Canc
             pass
 
     forget = cancel.on_cancel(wake) if cancel is not None else None
-    for latch in latches:
-        latch.listen(wake)
     try:
-        gate.acquire(timeout=-1 if timeout is None else max(0.0, timeout))
+        for latch in latches:
+            latch.listen(wake)
+        gate.acquire(timeout=-1 if timeout is None else min(max(0.0, timeout), threading.TIMEOUT_MAX))
     finally:
         if forget is not None:
             forget()

@@ -76,6 +76,13 @@ class PluginView:
             return self._own[name]
         return self._registry.get_plugin(name) if self._registry.is_exposed(name) else None
 
+    def has_lost(self, tool: Tool) -> bool:
+        """Whether a tool that was offered before is switched off by now, or its plugin out of use."""
+        registry, plugin = self._registry, tool.plugin
+        if registry.is_switched_off(tool.name):
+            return True
+        return not registry.is_exposed(plugin) and plugin not in self._own and plugin in registry.list_available()
+
     def close(self) -> None:
         """Shut the view's own instances down."""
         own, self._own = self._own, {}

@@ -66,6 +66,7 @@ class JaatoRuntime:
         self.retry = retry or RetryPolicy.from_environment()
         self._lock = threading.Lock()
         self._configs: dict[str, ProviderConfig] = {}
+        self._place: tuple[str | None, str | None] = (None, None)  # project and location that were given in code
         self._given: dict[str, Provider] = {}
         self._governors: dict[tuple[int, str], Governor] = {}
         self._toolboxes: dict[tuple[Any, ...], Toolbox] = {}
@@ -83,7 +84,12 @@ class JaatoRuntime:
         return self._connected
 
     def connect(self, project: str | None = None, location: str | None = None) -> None:
-        """Say which cloud project and region to use, where a provider needs them."""
+        """Say which cloud project and region to use, where a provider needs them.
+
+        What is given here holds for every provider without a project and region of its own, so that
+        subagents on another provider inherit it; PROJECT_ID and LOCATION are only fallbacks.
+        """
+        self._place = project, location
         project, location = project or config.default_project(), location or config.default_location()
         known = self._configs.get(self.provider_name, ProviderConfig())
         self._configs[self.provider_name] = replace(
@@ -105,10 +111,22 @@ class JaatoRuntime:
         """Whether a provider object was brought under this name."""
         return name in self._given
 
-    def provider(self, name: str | None = None) -> Provider:
-        """The provider of that name, made on first use from its settings or the environment."""
+    def provider(
+        self, name: str | None = None, *, project: str | None = None, location: str | None = None
+    ) -> Provider:
+        """The provider of that name, made on first use from its settings or the environment.
+
+        A project or location given here beats the provider's own, which beats that of `connect`.
+        """
         name = name or self.provider_name
-        return self._given.get(name) or get_provider(name, self._configs.get(name))
+        if (given := self._given.get(name)) is not None:
+            return given
+        known, place = self._configs.get(name, ProviderConfig()), self._place
+        project = project or known.project or place[0]
+        location = location or known.location or place[1]
+        if (project, location) != (known.project, known.location):
+            known = replace(known, project=project, location=location)
+        return get_provider(name, known)
 
     def list_available_models(self, prefix: str = "", provider_name: str | None = None) -> list[str]:
         """Models that a provider offers."""
@@ -207,7 +225,7 @@ class JaatoRuntime:
     ) -> Agent:
         """The bundle that the loop runs with, from what a session is now."""
         spec = session.spec
-        provider = self.provider(provider_name)
+        provider = self.provider(provider_name, project=spec.project, location=spec.location)
         caller = ModelCaller(
             spec.agent_id,
             provider,
@@ -293,7 +311,13 @@ class JaatoRuntime:
         if found is not None:
             return found
         tools = [tool for tool in view.tools() if spec.tool_names is None or tool.name in spec.tool_names]
-        toolbox = Toolbox([*tools, *spec.extra_tools], gate=self.broker, hooks=self.hooks, profile=spec.profile)
+        toolbox = Toolbox(
+            [*tools, *spec.extra_tools],
+            gate=self.broker,
+            hooks=self.hooks,
+            profile=spec.profile,
+            is_lost=view.has_lost,
+        )
         if view.shares_all:
             if len(self._toolboxes) > 256:
                 self._toolboxes.clear()

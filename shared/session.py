@@ -50,6 +50,8 @@ class SessionSpec:
     max_turns: int | None = None
     tool_names: frozenset[str] | None = None  # None: all tools of the view
     extra_tools: tuple[Tool, ...] = ()  # besides those of the view
+    project: str | None = None  # of the provider's connection; None: what the runtime connected with
+    location: str | None = None
 
 
 class JaatoSession:
@@ -86,6 +88,7 @@ class JaatoSession:
         self._accounting: list[dict[str, Any]] = []
         self._gc_history: list[GCResult] = []
         self._stream = True
+        self._provider_name = provider_name
         self._agent = runtime.build_agent(self, model=model, provider_name=provider_name)
         self._version = runtime.tools_version
 
@@ -113,8 +116,8 @@ class JaatoSession:
 
     @property
     def provider_name(self) -> str:
-        """The provider in use."""
-        return self._agent.caller.provider.name
+        """The provider in use, by the name it is registered under."""
+        return self._provider_name
 
     @property
     def is_running(self) -> bool:
@@ -134,7 +137,9 @@ class JaatoSession:
     def set_model(self, model: str, provider_name: str | None = None) -> None:
         """Go on with another model, of another provider too; the history stays."""
         self._require_idle()
-        self._agent = self.runtime.build_agent(self, model=model, provider_name=provider_name or self.provider_name)
+        name = provider_name or self.provider_name
+        self._agent = self.runtime.build_agent(self, model=model, provider_name=name)
+        self._provider_name = name
 
     def set_budget(self, budget: Budget | None) -> None:
         """Draw on another budget from the next model call on."""
@@ -212,7 +217,8 @@ class JaatoSession:
         if self.runtime.registry is not None:
             self.runtime.registry.settle()
         self._refresh_if_changed()
-        turn = Turn(self._history, (cancel or self.cancel_token).child(), self._output_to(on_output), self._take_mail)
+        above = cancel or self.cancel_token
+        turn = Turn(self._history, above.child(), self._output_to(on_output), self._take_mail, self._give_back)
         with self._lock:
             if self._turn is not None:
                 raise SessionBusy(f"session '{self.agent_id}' runs a turn already; wait for it or stop it first")
@@ -392,6 +398,10 @@ class JaatoSession:
         if self._mail_callback is not None and (text := self._mail_callback()):
             mail.append(text)
         return mail
+
+    def _give_back(self, unread: list[str]) -> None:
+        """Keep mail for the next turn that the one before could not take any more."""
+        self._mail.extendleft(reversed(unread))
 
     def _output_to(self, on_output: OutputCallback | None) -> OutputCallback:
         bus, agent_id = self.runtime.bus, self.agent_id

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -80,6 +80,7 @@ class Toolbox:
         gate: Gate | None = None,
         hooks: ToolHooks | None = None,
         profile: str | None = None,
+        is_lost: Callable[[Tool], bool] | None = None,
         result_chars: int = RESULT_CHARS,
     ) -> None:
         self._tools: dict[str, Tool] = {}
@@ -92,6 +93,7 @@ class Toolbox:
         self._gate: Gate = gate or OpenGate()
         self._hooks = hooks
         self._profile = profile
+        self._is_lost = is_lost  # whether a tool was taken away since the turn began
         self._result_chars = result_chars
         self.toolset = ToolSet([tool.schema for tool in self._tools.values()])
 
@@ -136,6 +138,8 @@ class Toolbox:
         tool = self._tools.get(call.name)
         if tool is None:
             raise UnknownTool(unknown_name("tool", call.name, self._tools))
+        if self._is_lost is not None and self._is_lost(tool):
+            raise UnknownTool(f"tool '{call.name}' was switched off in the meantime: go on without it")
         return tool
 
     def _require_agent(self, tool: Tool) -> None:

@@ -48,6 +48,7 @@ class Turn:
     cancel: CancelToken
     output: OutputCallback
     mail: Callable[[], list[str]] = list
+    give_back: Callable[[list[str]], object] = lambda unread: None
     fence: CancelToken = field(default_factory=CancelToken)
     phase: str = "model"  # or tool, awaiting_permission, awaiting_child: what the turn is busy with
     touched: float = field(default_factory=time.monotonic)  # when something last moved
@@ -110,8 +111,19 @@ class Turn:
 
     def take_mail(self) -> None:
         """Put steering messages that arrived in the meantime into the history."""
-        for text in self.mail():
-            self.append(Message.from_text(Role.USER, text))
+        mail = self.mail()
+        for read, text in enumerate(mail):
+            try:
+                self.append(Message.from_text(Role.USER, text))
+            except CancelledException:  # abandoned just now: somebody else will read them
+                self.give_back(mail[read:])
+                raise
+
+    def take_over(self, former: Turn) -> None:
+        """Go on where an earlier turn of the same work stopped: its calls and texts count."""
+        self.model_calls, self.tool_calls = former.model_calls, former.tool_calls
+        self.denied_calls, self.failed_calls = former.denied_calls, former.failed_calls
+        self._texts[:0] = former._texts
 
     def count(self, reply: ProviderResponse) -> None:
         """Book a model call."""

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import re
 import time
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
 
-from shared.errors import BudgetExceeded, CancelledException, JaatoError, ProviderError
+from shared.errors import BudgetExceeded, CancelledException, ConfigError, JaatoError, ProviderError
 from shared.ledger import Totals
-from shared.schema import Validator
+from shared.providers import known_providers
 from shared.session import JaatoSession
 from shared.subagents.result import Hop, Status, SubagentResult
 from shared.subagents.run import Run
+from shared.subagents.shape import Shape
 from shared.turn import Outcome
 from shared.types import Message, Role, TokenUsage
-
-_FENCED = re.compile(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL)
 
 
 def converse(run: Run, session: JaatoSession) -> SubagentResult | None:
@@ -30,16 +26,23 @@ def converse(run: Run, session: JaatoSession) -> SubagentResult | None:
         return None
     result: SubagentResult | None = _judged(run, outcome)
     schema = run.agent.plan.profile.output_schema
-    if schema is not None and result is not None and result.status is Status.COMPLETED:
-        result = _shaped(run, session, result, Validator(schema, what="output_schema"))
+    if schema is not None and result is not None:
+        result = _shaped(run, session, result, Shape(schema))
     return run.books(result) if result is not None else None
 
 
 def failure(run: Run, error: Exception) -> SubagentResult:
     """The result of a run that could not come to its own end; the text so far is kept."""
-    text = run.turn.text if run.turn is not None else ""
-    used = run.turn.model_calls if run.turn is not None else 0
-    result = SubagentResult(run.agent.agent_id, Status.FAILED, text, turns_used=used, hops=tuple(run.hops))
+    turn, draft = run.turn, run.draft or SubagentResult(run.agent.agent_id, Status.FAILED)
+    result = replace(draft, status=Status.FAILED, hops=tuple(run.hops))
+    if turn is not None:
+        result = replace(
+            result,
+            response=turn.text or draft.response,
+            turns_used=draft.turns_used + turn.model_calls,
+            tool_calls=draft.tool_calls + turn.tool_calls,
+            denied_calls=draft.denied_calls + turn.denied_calls,
+        )
     match error:
         case CancelledException():
             status = run.cause or Status.CANCELLED
@@ -54,22 +57,53 @@ def failure(run: Run, error: Exception) -> SubagentResult:
 
 
 def _turns(run: Run, session: JaatoSession, message: Message | None) -> Outcome | None:
-    """One turn; when the model fails for good, the next of `fallback_models` goes on from there."""
-    fallbacks = list(run.agent.plan.profile.fallback_models)
-    used = 0
+    """Turns until nothing is left to say or read; a model that fails for good is followed by the next one."""
     while True:
-        turn = session.start_turn(message, cancel=run.cancel)
-        turn.model_calls = used
+        former, turn = run.turn, session.start_turn(message, cancel=run.cancel)
+        if former is not None:
+            turn.take_over(former)
         run.attend(turn)
+        message = None
         try:
-            return session.execute(turn)
+            outcome = session.execute(turn)
         except ProviderError as error:
-            if not fallbacks or run.cancel.is_cancelled:
+            if not _hop(run, session, error):
                 raise
-            run.hops.append(Hop(session.model_name, session.provider_name, f"{type(error).__name__}: {error}"))
-            provider, _, model = fallbacks.pop(0).rpartition(":")
-            session.set_model(model, provider or None)
-            message, used = None, turn.model_calls
+            continue
+        if outcome is None or outcome.reason is not None or not _has_more(run, outcome):
+            return outcome
+
+
+def _has_more(run: Run, outcome: Outcome) -> bool:
+    """Whether its parent said something while the model gave its last answer, and there is a call left to hear it."""
+    return run.agent.has_mail and outcome.model_calls < run.agent.plan.profile.max_turns
+
+
+def _hop(run: Run, session: JaatoSession, error: ProviderError) -> bool:
+    """Note that a model failed, and go on with the next that was not tried; False if there is none."""
+    plan = run.agent.plan
+    if not plan.profile.fallback_models or run.cancel.is_cancelled:
+        return False
+    run.hops.append(Hop(session.model_name, session.provider_name, f"{type(error).__name__}: {error}"))
+    own = f"{plan.provider.value}:{plan.model.value}"
+    for name in (*plan.profile.fallback_models, own):  # its own model again, if an earlier run had to leave it
+        model, provider = _placed(name, session)
+        if any((hop.model, hop.provider) == (model, provider) for hop in run.hops):
+            continue
+        try:
+            session.set_model(model, provider)
+            return True
+        except ConfigError as problem:
+            run.hops.append(Hop(model, provider, str(problem)))
+    return False
+
+
+def _placed(name: str, session: JaatoSession) -> tuple[str, str]:
+    """`provider:model` as model and provider; a colon may be part of a model's name as well."""
+    head, colon, rest = name.partition(":")
+    if colon and (head in known_providers() or session.runtime.has_provider(head)):
+        return rest, head
+    return name, session.provider_name
 
 
 def _judged(run: Run, outcome: Outcome) -> SubagentResult:
@@ -93,47 +127,54 @@ def _judged(run: Run, outcome: Outcome) -> SubagentResult:
         reason=reason,
         turns_used=outcome.model_calls,
         tool_calls=outcome.tool_calls,
+        denied_calls=outcome.denied_calls,
         finish_reason=outcome.finish_reason.value,
         error=error,
         hops=tuple(run.hops),
     )
 
 
-def _shaped(run: Run, session: JaatoSession, result: SubagentResult, check: Validator) -> SubagentResult | None:
-    """The answer as JSON of the required shape: checked, repaired once, else partial."""
-    value, problem = _parsed(result.response, check)
+def _shaped(run: Run, session: JaatoSession, result: SubagentResult, shape: Shape) -> SubagentResult | None:
+    """The answer as JSON of the required shape: checked, repaired once, else partial.
+
+    The repair is one model call without tools, on top of `max_turns`.
+    """
+    if result.status not in (Status.COMPLETED, Status.PARTIAL):
+        return result
+    value, problem = shape.read(result.response)
     if problem is None:
-        return replace(result, structured=value)
+        return replace(result, structured=value, is_structured=True)
+    if result.status is Status.PARTIAL:
+        return result
+    run.draft = replace(result, status=Status.PARTIAL, reason="schema", error=f"the answer does not fit: {problem}")
+    try:
+        repaired = _repaired(run, session, result, problem)
+    except (ProviderError, BudgetExceeded) as error:
+        return replace(run.draft, error=f"{run.draft.error}; it could not be repaired: {error}")
+    if repaired is None or repaired.status is not Status.COMPLETED:
+        return repaired
+    value, problem = shape.read(repaired.response)
+    if problem is None:
+        return replace(repaired, structured=value, is_structured=True)
+    return replace(repaired, status=Status.PARTIAL, reason="schema", error=f"the answer does not fit: {problem}")
+
+
+def _repaired(run: Run, session: JaatoSession, result: SubagentResult, problem: str) -> SubagentResult | None:
     ask = f"Your answer does not fit the required JSON Schema: {problem}. Answer again with the corrected JSON only."
     turn = session.start_turn(Message.from_text(Role.USER, ask), cancel=run.cancel)
-    limit = run.agent.plan.profile.max_turns
-    turn.model_calls = min(result.turns_used, limit - 1)
     run.attend(turn)
+    turn.wind_up("max_turns")
     outcome = session.execute(turn)
     if outcome is None:
         return None
     repaired = _judged(run, outcome)
-    repaired = replace(
+    return replace(
         repaired,
-        turns_used=result.turns_used + outcome.model_calls - min(result.turns_used, limit - 1),
+        response=repaired.response or result.response,
+        turns_used=result.turns_used + outcome.model_calls,
         tool_calls=result.tool_calls + outcome.tool_calls,
+        denied_calls=result.denied_calls + outcome.denied_calls,
     )
-    if repaired.status is not Status.COMPLETED:
-        return repaired
-    value, problem = _parsed(repaired.response, check)
-    if problem is None:
-        return replace(repaired, structured=value)
-    return replace(repaired, status=Status.PARTIAL, reason="schema", error=f"the answer does not fit: {problem}")
-
-
-def _parsed(text: str, check: Validator) -> tuple[Any, str | None]:
-    fenced = _FENCED.search(text)
-    try:
-        value = json.loads(fenced[1] if fenced else text)
-    except (ValueError, RecursionError) as error:
-        return None, f"it is not JSON ({error})"
-    problems = check.problems(value)
-    return value, "; ".join(problems[:5]) if problems else None
 
 
 def _booked(result: SubagentResult, run: Run, session: JaatoSession, before: tuple[Totals, Totals]) -> SubagentResult:

@@ -19,7 +19,15 @@ from shared.subagents.lifecycle import Lifecycle
 from shared.subagents.plan import Plan, Planner
 from shared.subagents.prompt import task_message
 from shared.subagents.result import Status
-from shared.subagents.rights import allowed_tools, open_view, require_allowed_agent
+from shared.subagents.rights import (
+    allowed_extras,
+    allowed_tools,
+    deepest,
+    open_view,
+    require_allowed_agent,
+    require_plain_name,
+    require_tools,
+)
 from shared.subagents.run import Run
 from shared.subagents.seat import Caller, Seat
 from shared.subagents.slots import Slots
@@ -79,10 +87,10 @@ class Engine:
         """Start a run, queued or at once; False if an equal one is live already and is given back."""
         if not call.task.strip():
             raise SubagentConfigError("task: expected what the subagent should do, got an empty text")
-        plan, view = self.prepare(caller, call)
+        plan, view, tools = self.prepare(caller, call)
         try:
             agent, fresh = caller.tree.add(
-                partial(self._make, caller, call, plan),
+                partial(self._make, caller, call, plan, tools),
                 parent_id=caller.seat.id,
                 key=call.key,
                 max_children=self._limit(caller, "max_children"),
@@ -101,23 +109,31 @@ class Engine:
         self._life.enter(run)
         return run, True
 
-    def prepare(self, caller: Caller, call: SpawnCall) -> tuple[Plan, PluginView]:
-        """Decide everything and check every limit that needs no registration; starts nothing."""
-        depth, most = caller.seat.depth + 1, self._limit(caller, "max_depth")
+    def prepare(self, caller: Caller, call: SpawnCall) -> tuple[Plan, PluginView, frozenset[str]]:
+        """Decide everything and check every limit that needs no registration; starts nothing.
+
+        Returns what the child will be, its plugins, and the tools it may ever call.
+        """
+        require_plain_name(call.name)
+        depth, most = caller.seat.depth + 1, self._deepest(caller)
         if depth > most:
             raise SubagentNestingError(
                 f"an agent at depth {caller.seat.depth} cannot spawn: max_depth is {most}; raise it to nest deeper"
             )
         require_allowed_agent(caller.agent.plan.profile if caller.agent is not None else None, call.profile)
-        nested = depth < self.planner.config.max_depth
-        plan = self.planner.plan(caller.session, profile=call.profile, inline=call.inline, may_spawn=nested)
+        confined = caller.agent is not None and caller.agent.plan.bounded
+        plan = self.planner.plan(
+            caller.session, profile=call.profile, inline=call.inline, depth=depth, deepest=most, confined=confined
+        )
         view = open_view(self.runtime, plan)
         try:
-            allowed_tools(plan, view, caller.session)
+            tools = allowed_tools(plan, view, caller.session)
+            require_tools(plan, view, tools, self.runtime.registry)
+            extras = allowed_extras(plan, self.child_tools, caller.session)
         except BaseException:
             view.close()
             raise
-        return plan, view
+        return plan, view, tools | {tool.name for tool in extras}
 
     def resume(self, caller: Caller, agent: Subagent, message: str, *, background: bool) -> Run:
         """Another run of an agent that waits, with its history and no more rights than it would get now."""
@@ -128,13 +144,14 @@ class Engine:
         self._life.enter(run)
         return run
 
-    def _make(self, caller: Caller, call: SpawnCall, plan: Plan, agent_id: str) -> Subagent:
+    def _make(self, caller: Caller, call: SpawnCall, plan: Plan, tools: frozenset[str], agent_id: str) -> Subagent:
         """The agent and its first run, stored before any work; called under the tree's lock."""
         if caller.session.budget is not None:
             caller.session.budget.charge(spawns=1)
         name = call.name or call.profile or agent_id
         path = f"{caller.session.agent_path}{PATH_SEPARATOR}{name}"
         agent = Subagent(agent_id, name, plan, caller.seat.id, caller.seat.depth + 1, path, call.key)
+        agent.tools = tools
         message = task_message(call.task, call.context)
         agent.runs.append(self._run(caller, agent, message, background=call.background))
         return agent
@@ -148,6 +165,11 @@ class Engine:
         budget = Budget(agent.plan.budget, parent=parent_budget, name=agent.name)
         deadline = above.deadline if above is not None else None
         return Run(agent, message, token, budget, background, caller.seat, deadline)
+
+    def _deepest(self, caller: Caller) -> int:
+        """How deep the caller's children may be: no profile above them can be outdone by one below it."""
+        above = [] if caller.agent is None else [caller.agent, *caller.tree.above(caller.agent)]
+        return deepest(self.planner.config.max_depth, (agent.plan.profile for agent in above))
 
     def _limit(self, caller: Caller, name: str) -> int:
         """A limit of the calling profile, within that of the settings."""

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable, Sequence
 
 from shared.subagents.run import Run
 from shared.toolbox import clip
 from shared.types import CHARS_PER_TOKEN
 
-HEAD = "[Subagents that have finished since your last turn. Read more with get_subagent_result(agent_id, offset).]"
+HEAD = "[Subagents that have finished since your last turn. get_subagent_result(agent_id) gives the whole result.]"
+BRIEF = "Finished as well: "
+WORTHWHILE = 120  # characters of a response below which none of it is shown
+_ERROR_CHARS = 300
 
 
 class Inbox:
     """One per parent; runs wait here until a turn of the parent takes them."""
 
-    def __init__(self, *, tokens: int) -> None:
+    def __init__(self, *, tokens: Callable[[], int]) -> None:
         self._tokens = tokens
         self._lock = threading.Lock()
         self._waiting: deque[Run] = deque()
@@ -26,21 +30,63 @@ class Inbox:
             self._waiting.append(run)
 
     def take(self) -> list[str]:
-        """One digest of all that wait, or nothing; each run is taken exactly once."""
+        """One digest of all that wait, or nothing; each run is announced exactly once.
+
+        Whoever finds no room in it, not even with a word, is announced at the call after that.
+        """
         with self._lock:
             runs, self._waiting = list(self._waiting), deque()
-        fresh = [run for run in runs if run.take()]
-        return [self._digest(fresh)] if fresh else []
+        if not runs:
+            return []
+        fresh = [run for run in runs if not run.told]
+        room = self._tokens() * CHARS_PER_TOKEN
+        count = _announceable(fresh, room)
+        with self._lock:
+            self._waiting.extendleft(reversed(fresh[count:]))
+        taken = [run for run in fresh[:count] if run.take()]
+        return [_digest(taken, room)] if taken else []
 
-    def _digest(self, runs: list[Run]) -> str:
-        share = self._tokens * CHARS_PER_TOKEN // len(runs)
-        return "\n\n".join([HEAD, *(_entry(run, share) for run in runs)])
+
+def _announceable(runs: Sequence[Run], room: int) -> int:
+    """How many of these a digest can at least name; never none, or they would wait for ever."""
+    left = room - len(HEAD) - len(BRIEF)
+    for count, run in enumerate(runs):
+        left -= len(_named(run)) + 2
+        if left < 0:
+            return max(1, count)
+    return len(runs)
 
 
-def _entry(run: Run, room: int) -> str:
+def _digest(runs: Sequence[Run], room: int) -> str:
+    """As many entries with something of their responses as are worth it; the others by name."""
+    left = room - len(HEAD)
+    for shown in range(len(runs), -1, -1):
+        heads = [_head(run) for run in runs[:shown]]
+        rest = BRIEF + ", ".join(map(_named, runs[shown:])) if shown < len(runs) else ""
+        spare = left - sum(len(head) + 3 for head in heads) - len(rest) - 2
+        if spare >= WORTHWHILE * shown:
+            texts = _shared_out([run.result.response if run.result is not None else "" for run in runs[:shown]], spare)
+            entries = [f"{head}\n{text}".strip() for head, text in zip(heads, texts, strict=True)]
+            return "\n\n".join([HEAD, *entries, *([rest] if rest else [])])
+    return "\n\n".join([HEAD, BRIEF + ", ".join(map(_named, runs))])
+
+
+def _shared_out(texts: Sequence[str], room: int) -> list[str]:
+    """The texts clipped to fit together; what a short one leaves over goes to the longer ones."""
+    kept = dict.fromkeys(range(len(texts)), "")
+    for place, index in enumerate(sorted(kept, key=lambda index: len(texts[index]))):
+        kept[index] = clip(texts[index], room // (len(texts) - place))
+        room -= len(kept[index])
+    return list(kept.values())
+
+
+def _named(run: Run) -> str:
+    return f"{run.agent.agent_id} ({run.status.value})"
+
+
+def _head(run: Run) -> str:
     result = run.result
-    assert result is not None
-    reason = f" ({result.reason})" if result.reason else ""
-    error = f"\nerror: {clip(result.error, 300)}" if result.error else ""
-    head = f"{result.agent_id} ({run.agent.name}): {result.status.value}{reason}{error}"
-    return f"{head}\n{clip(result.response, max(0, room - len(head)))}" if room > len(head) + 80 else head
+    reason = f" ({result.reason})" if result is not None and result.reason else ""
+    error = f"\nerror: {clip(result.error, _ERROR_CHARS)}" if result is not None and result.error else ""
+    name = f" '{run.agent.name}'" if run.agent.name != run.agent.agent_id else ""
+    return f"{run.agent.agent_id}{name}: {run.status.value}{reason}{error}"

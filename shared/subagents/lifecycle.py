@@ -83,6 +83,8 @@ class Lifecycle:
             gc=plan.gc,
             max_turns=plan.profile.max_turns,
             tool_names=frozenset(),  # set to what is allowed before each run
+            project=plan.project,
+            location=plan.location,
         )
         session = self._runtime.create_session(
             plan.model.value,
@@ -91,6 +93,7 @@ class Lifecycle:
             parent=run.seat.session,
             view=run.hand_over_view() or open_view(self._runtime, plan),
         )
+        session.cancel_token.on_cancel(session.close)  # with its parent's: its own plugins are shut down
         session.mail_sources.append(agent.take_mail)
         session.on_stand_by = partial(self._without_slot, agent)
         Seat.take(session, run.seat.tree, agent, digest_tokens=self._digest_tokens)
@@ -100,10 +103,10 @@ class Lifecycle:
     def _narrow(self, run: Run, session: JaatoSession) -> None:
         """Give the session the tools it may have now, and this run's budget; rights never grow."""
         agent, caller = run.agent, run.seat.session
-        allowed = allowed_tools(agent.plan, session.view, caller)
-        agent.tools = allowed if agent.tools is None else allowed & agent.tools
         extras = allowed_extras(agent.plan, self._child_tools, caller)
-        session.spec = replace(session.spec, tool_names=agent.tools, extra_tools=extras)
+        agent.tools &= allowed_tools(agent.plan, session.view, caller) | {tool.name for tool in extras}
+        kept = tuple(tool for tool in extras if tool.name in agent.tools)
+        session.spec = replace(session.spec, tool_names=agent.tools, extra_tools=kept)
         session.refresh_tools()
         session.set_budget(run.budget)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from shared.budget import Limits
@@ -12,12 +12,12 @@ from shared.definitions.profile import SubagentProfile
 from shared.definitions.variables import expand_plugin_configs, variables_for
 from shared.errors import ConfigError, SubagentConfigError, unknown_name
 from shared.gc.base import GCConfig
-from shared.gc.loader import gc_config_from
 from shared.plugin import Plugin
 from shared.providers import known_providers
 from shared.providers.base import ModelSettings
 from shared.session import JaatoSession
 from shared.subagents.config import SubagentConfig
+from shared.subagents.inline import inline_settings, narrowed
 
 OWN_PLUGIN = "subagent"
 
@@ -39,12 +39,15 @@ class Plan:
     plugins: tuple[str, ...]
     plugin_configs: Mapping[str, Mapping[str, Any]]
     bounded: bool  # never more than the caller has
+    vouched: bool  # a trusted profile, spawned by one who may use all of it
     may_spawn: bool
     model: Choice
     provider: Choice
     settings: ModelSettings
     gc: GCConfig
     budget: Limits
+    project: str | None = None  # of the provider's connection; None: what the host connected with
+    location: str | None = None
 
 
 class Planner:
@@ -54,91 +57,123 @@ class Planner:
         self.config, self._catalogue = config, catalogue
 
     def plan(
-        self, caller: JaatoSession, *, profile: str | None, inline: Mapping[str, Any] | None, may_spawn: bool
+        self,
+        caller: JaatoSession,
+        *,
+        profile: str | None,
+        inline: Mapping[str, Any] | None,
+        depth: int = 1,
+        deepest: int = 1,
+        confined: bool = False,
     ) -> Plan:
-        """Decide, or raise SubagentConfigError with the name of what is wrong."""
-        inline = dict(inline or {})
+        """Decide, or raise SubagentConfigError with the name of what is wrong.
+
+        The child will be at `depth`; only one above `deepest` may spawn in turn. `confined` says that the
+        caller itself is bounded: then a trusted profile gives its child no more than the caller has, or an
+        untrusted agent could reach through it what it was denied.
+        """
+        given = inline_settings(inline)
         if inline and not self.config.allow_inline:
             raise SubagentConfigError("inline_config is switched off here (allow_inline: false): choose a profile")
         if profile is None:
-            return self._without_profile(caller, inline)
-        chosen = self._narrowed(self._profile(profile), inline)
-        return self._from_profile(caller, profile, chosen, may_spawn=may_spawn)
-
-    def _profile(self, name: str) -> SubagentProfile:
-        try:
-            return self._catalogue.get(name)
-        except ConfigError as error:
-            raise SubagentConfigError(str(error)) from error
+            return self._without_profile(caller, given)
+        return self._from_profile(caller, profile, given, depth=depth, deepest=deepest, confined=confined)
 
     def _without_profile(self, caller: JaatoSession, inline: dict[str, Any]) -> Plan:
-        inherited = [name for name in caller.view.names if name != OWN_PLUGIN]
-        plugins = self._inline_plugins(inline.pop("plugins", None), inherited)
-        made = _made_profile("_inline" if inline else "_inherited", plugins, inline)
-        return self._plan(caller, made, None, plugins, {}, bounded=True, may_spawn=False)
+        plugins = self._inherited(caller, inline.get("plugins"))
+        made = SubagentProfile(name="_inline" if inline else "_inherited", **{**inline, "plugins": plugins})
+        return self._plan(caller, made, None, plugins, {}, inline=inline, bounded=True, vouched=False, may_spawn=False)
 
-    def _inline_plugins(self, asked: Sequence[str] | None, inherited: list[str]) -> list[str]:
-        if asked is None:
-            return inherited
+    def _inherited(self, caller: JaatoSession, asked: Sequence[str] | None) -> list[str]:
+        """The caller's plugins, or those of them that an inline_config names."""
+        own = [name for name in _plugins_of(caller) if name != OWN_PLUGIN]
         allowed = self.config.inline_allowed_plugins
-        for name in asked:
-            if name not in inherited:
-                raise SubagentConfigError(f"inline_config.plugins: {unknown_name('plugin', name, inherited)}")
+        for name in asked or ():
+            if name == OWN_PLUGIN:
+                raise SubagentConfigError(
+                    f"inline_config.plugins: '{name}' cannot be given inline: use a profile that lists it"
+                )
+            if name not in own:
+                raise SubagentConfigError(
+                    f"inline_config.plugins: only your own plugins can be given: {unknown_name('plugin', name, own)}"
+                )
             if allowed and name not in allowed:
                 raise SubagentConfigError(
                     f"inline_config.plugins: '{name}' is not allowed inline; allowed: {', '.join(sorted(allowed))}"
                 )
-        return list(dict.fromkeys(asked))
+        return own if asked is None else list(asked)
 
-    def _narrowed(self, profile: SubagentProfile, inline: dict[str, Any]) -> SubagentProfile:
-        """A profile under an inline_config: fewer plugins, lower limits, more instructions; never more."""
-        changes: dict[str, Any] = {}
-        for key, value in inline.items():
-            changes[key] = _narrow(profile, key, value)
+    def _from_profile(
+        self, caller: JaatoSession, label: str, inline: dict[str, Any], *, depth: int, deepest: int, confined: bool
+    ) -> Plan:
+        found = self._profile(label)
+        profile = narrowed(found, inline)
+        vouched = found.source.trusted and not confined
+        if found.inherits_plugins:
+            asked = self._inherited(caller, inline.get("plugins"))
+        else:
+            asked = list(profile.plugins)
+            self._require_plugins(caller, label, profile, asked, vouched=vouched)
+        configs = self._configs(caller, label, profile, vouched=vouched)
+        return self._plan(
+            caller,
+            profile,
+            label,
+            [name for name in asked if name != OWN_PLUGIN],
+            configs,
+            inline=inline,
+            bounded=not vouched or found.inherits_plugins,
+            vouched=vouched,
+            may_spawn=OWN_PLUGIN in asked and depth < _lowest(deepest, profile.max_depth),
+        )
+
+    def _profile(self, name: str) -> SubagentProfile:
         try:
-            return replace(profile, **changes) if changes else profile
+            profile = self._catalogue.get(name)
         except ConfigError as error:
-            raise SubagentConfigError(f"inline_config: {error}") from error
-
-    def _from_profile(self, caller: JaatoSession, label: str, profile: SubagentProfile, *, may_spawn: bool) -> Plan:
+            raise SubagentConfigError(str(error)) from error
         if profile.skills:
             raise SubagentConfigError(
-                f"profile '{label}' asks for skills ({', '.join(profile.skills)}), which cannot be loaded yet"
+                f"profile '{name}' asks for skills ({', '.join(profile.skills)}), which cannot be loaded yet"
             )
-        callers = [name for name in caller.view.names if name != OWN_PLUGIN]
-        asked = callers if profile.plugins == "inherit" else list(profile.plugins)
-        registry = caller.runtime.registry
-        available = registry.list_available() if registry is not None else []
-        bounded = not profile.source.trusted
+        return profile
+
+    def _require_plugins(
+        self, caller: JaatoSession, label: str, profile: SubagentProfile, asked: Sequence[str], *, vouched: bool
+    ) -> None:
+        """All plugins exist, and without trust the caller has every one of them."""
+        available, own = _available(caller), _plugins_of(caller)
         for name in asked:
             if name not in available:
                 raise SubagentConfigError(f"profile '{label}': {unknown_name('plugin', name, available)}")
-            if bounded and name not in caller.view.names:
+            if not vouched and name not in own:
                 raise SubagentConfigError(
-                    f"profile '{label}' comes from {profile.source.path}, which is not trusted, and asks for the "
-                    f"plugin '{name}' that its caller does not have: expose it, or trust the workspace"
+                    f"profile '{label}' asks for the plugin '{name}', which its caller does not have: "
+                    f"{_why(profile)}, so it cannot have more than its caller"
                 )
-        configs = self._configs(caller, label, profile)
-        plugins = [name for name in asked if name != OWN_PLUGIN]
-        nested = may_spawn and OWN_PLUGIN in asked
-        return self._plan(caller, profile, label, plugins, configs, bounded=bounded, may_spawn=nested)
 
-    def _configs(self, caller: JaatoSession, label: str, profile: SubagentProfile) -> dict[str, Mapping[str, Any]]:
-        """The profile's plugin settings with variables filled in; an untrusted one may not loosen a plugin."""
-        registry = caller.runtime.registry
+    def _configs(
+        self, caller: JaatoSession, label: str, profile: SubagentProfile, *, vouched: bool
+    ) -> dict[str, dict[str, Any]]:
+        """The profile's plugin settings with variables filled in; without trust none may loosen a plugin."""
+        if not profile.plugin_configs:
+            return {}
+        available, registry = _available(caller), caller.runtime.registry
         for name, settings in profile.plugin_configs.items():
-            if registry is None or name not in registry.list_available():
-                known = registry.list_available() if registry is not None else []
-                raise SubagentConfigError(f"profile '{label}', plugin_configs: {unknown_name('plugin', name, known)}")
-            plugin = registry.get_plugin(name)
-            loosening = set(settings) - _harmless(plugin)
-            if loosening and not profile.source.trusted:
+            if name not in available or registry is None:
                 raise SubagentConfigError(
-                    f"profile '{label}' comes from {profile.source.path}, which is not trusted, and changes the "
-                    f"setting '{sorted(loosening)[0]}' of plugin '{name}': trust the workspace to allow that"
+                    f"profile '{label}', plugin_configs: {unknown_name('plugin', name, available)}"
+                )
+            if name == OWN_PLUGIN:
+                raise SubagentConfigError(f"profile '{label}', plugin_configs: only the host sets up '{name}'")
+            loosening = sorted(set(settings) - _harmless(registry.get_plugin(name)))
+            if loosening and not vouched:
+                raise SubagentConfigError(
+                    f"profile '{label}' changes the setting '{loosening[0]}' of plugin '{name}': {_why(profile)}, so "
+                    f"it may only change settings that widen nothing"
                 )
         variables = variables_for(caller.runtime.workspace, allowed=self.config.allowed_variables)
-        return dict(expand_plugin_configs(profile.plugin_configs, variables))
+        return expand_plugin_configs(profile.plugin_configs, variables)
 
     def _plan(
         self,
@@ -148,83 +183,88 @@ class Planner:
         plugins: Sequence[str],
         configs: Mapping[str, Mapping[str, Any]],
         *,
+        inline: Mapping[str, Any],
         bounded: bool,
+        vouched: bool,
         may_spawn: bool,
     ) -> Plan:
-        config = self.config
-        level = "inline" if label is None else "profile"
-        model = _first((profile.model, level), (config.default_model, "config"), (caller.model_name, "caller"))
-        provider = _first(
-            (profile.provider, level), (config.default_provider, "config"), (caller.provider_name, "caller")
-        )
-        if provider.value not in known_providers() and not caller.runtime.has_provider(provider.value):
-            raise SubagentConfigError(unknown_name("provider", provider.value, known_providers()))
-        inherited = {name: caller.view.configs[name] for name in plugins if name in caller.view.configs}
-        effort = profile.reasoning_effort
-        settings = ModelSettings(
-            temperature=profile.temperature,
-            reasoning_effort=caller.spec.settings.reasoning_effort if effort == "inherit" else effort,
-            max_output_tokens=profile.max_output_tokens,
-        )
+        config, effort = self.config, profile.reasoning_effort
+        level = {key: "inline" if key in inline else "profile" for key in ("model", "provider")}
         return Plan(
             profile=profile,
             label=label,
             plugins=tuple(plugins),
-            plugin_configs={**inherited, **{name: configs[name] for name in configs if name in plugins}},
+            plugin_configs=_with_inherited(caller, plugins, configs),
             bounded=bounded,
+            vouched=vouched,
             may_spawn=may_spawn,
-            model=model,
-            provider=provider,
-            settings=settings,
+            model=_first(
+                (profile.model, level["model"]), (config.default_model, "config"), (caller.model_name, "caller")
+            ),
+            provider=_known(
+                caller,
+                _first(
+                    (profile.provider, level["provider"]),
+                    (config.default_provider, "config"),
+                    (caller.provider_name, "caller"),
+                ),
+            ),
+            settings=ModelSettings(
+                temperature=profile.temperature,
+                reasoning_effort=caller.spec.settings.reasoning_effort if effort == "inherit" else effort,
+                max_output_tokens=profile.max_output_tokens,
+            ),
             gc=profile.gc or caller.spec.gc,
             budget=profile.budget or Limits(),
+            project=config.project or caller.spec.project,
+            location=config.location or caller.spec.location,
         )
 
 
-def _harmless(plugin: object) -> set[str]:
+def _lowest(general: int, own: int | None) -> int:
+    return general if own is None else min(general, own)
+
+
+def _plugins_of(caller: JaatoSession) -> list[str]:
+    """The plugins that a session really has at the moment: what was taken out of use is not among them."""
+    view = caller.view
+    return [name for name in view.names if view.plugin(name) is not None]
+
+
+def _available(caller: JaatoSession) -> list[str]:
+    registry = caller.runtime.registry
+    return registry.list_available() if registry is not None else []
+
+
+def _why(profile: SubagentProfile) -> str:
+    """Why a profile gives no rights of its own."""
+    if profile.source.trusted:
+        return "its caller is an agent with bounded rights"
+    return f"it comes from {profile.source}, which is not trusted"
+
+
+def _with_inherited(
+    caller: JaatoSession, plugins: Sequence[str], configs: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """The caller's own settings of each plugin under those of the profile; a plugin without either is shared."""
+    inherited = caller.view.configs
+    return {
+        name: {**inherited.get(name, {}), **configs.get(name, {})}
+        for name in plugins
+        if name in inherited or name in configs
+    }
+
+
+def _harmless(plugin: object) -> frozenset[str]:
     """Settings that narrow or select, and so may come from a file that nobody vouched for."""
-    return set(plugin.harmless_settings) if isinstance(plugin, Plugin) else set()
+    return plugin.harmless_settings if isinstance(plugin, Plugin) else frozenset()
 
 
 def _first(*options: tuple[str | None, str]) -> Choice:
     return next(Choice(value, level) for value, level in options if value)
 
 
-def _made_profile(name: str, plugins: Sequence[str], inline: Mapping[str, Any]) -> SubagentProfile:
-    try:
-        return SubagentProfile(name=name, plugins=list(plugins), **inline)
-    except ConfigError as error:
-        raise SubagentConfigError(f"inline_config: {error}") from error
-
-
-def _narrow(profile: SubagentProfile, key: str, value: Any) -> Any:
-    """What becomes of one key of an inline_config on top of a profile."""
-    match key:
-        case "plugins":
-            own = None if profile.plugins == "inherit" else profile.plugins
-            wider = [name for name in value if own is not None and name not in own]
-            if wider:
-                raise SubagentConfigError(
-                    f"inline_config.plugins: profile '{profile.name}' does not have '{wider[0]}'; with a profile, "
-                    f"inline_config may only narrow"
-                )
-            return tuple(value)
-        case "max_turns":
-            return min(int(value), profile.max_turns)
-        case "timeout_seconds":
-            return value if profile.timeout_seconds is None else min(value, profile.timeout_seconds)
-        case "budget":
-            return _lower(profile.budget, Limits.of(value))
-        case "system_instructions":
-            return "\n\n".join(text for text in (profile.system_instructions, value) if text)
-        case "gc":
-            return gc_config_from(value)
-        case _:
-            return value
-
-
-def _lower(first: Limits | None, second: Limits) -> Limits:
-    if first is None:
-        return second
-    pairs = {kind: (getattr(first, kind), getattr(second, kind)) for kind in vars(second)}
-    return Limits(**{kind: min((v for v in pair if v is not None), default=None) for kind, pair in pairs.items()})
+def _known(caller: JaatoSession, provider: Choice) -> Choice:
+    if provider.value not in known_providers() and not caller.runtime.has_provider(provider.value):
+        raise SubagentConfigError(unknown_name("provider", provider.value, known_providers()))
+    return provider

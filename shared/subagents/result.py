@@ -33,7 +33,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Hop:
-    """A model that failed for good before another one was tried."""
+    """A model that failed for good, of several that were tried."""
 
     model: str
     provider: str
@@ -42,15 +42,21 @@ class Hop:
 
 @dataclass(frozen=True)
 class SubagentResult:
-    """The result of one run. `success` is true for `completed` only; `response` keeps the text so far, always."""
+    """The result of one run. `success` is true for `completed` only; `response` keeps the text so far, always.
+
+    `structured` is the answer as a JSON value, if one of a certain shape was asked for and given:
+    `is_structured` tells a null that was answered from no value at all.
+    """
 
     agent_id: str
     status: Status
     response: str = ""
     reason: str | None = None
     structured: Any = None
+    is_structured: bool = False
     turns_used: int = 0
     tool_calls: int = 0
+    denied_calls: int = 0
     token_usage: TokenUsage = TokenUsage()
     cost_usd: Decimal | None = None
     subtree_usage: TokenUsage = TokenUsage()
@@ -72,7 +78,9 @@ class SubagentResult:
             "success": self.success,
             "agent_id": self.agent_id,
             "status": self.status.value,
+            **({"reason": self.reason} if self.reason is not None else {}),
             "response": self.response,
+            **({"structured": self.structured} if self.is_structured else {}),
             "turns_used": self.turns_used,
             "tool_calls": self.tool_calls,
             "token_usage": self.token_usage.as_dict(),
@@ -83,8 +91,7 @@ class SubagentResult:
             "finish_reason": self.finish_reason,
         }
         optional = {
-            "reason": self.reason,
-            "structured": self.structured,
+            "denied_calls": self.denied_calls or None,
             "cost_usd": None if self.cost_usd is None else float(self.cost_usd),
             "error": self.error,
             "hops": [vars(hop) for hop in self.hops] or None,

@@ -22,11 +22,19 @@ if TYPE_CHECKING:
     from shared.turn import Turn
 
 
+def drained(messages: list[str]) -> list[str]:
+    """All messages, each taken out once, while others may add more."""
+    taken: list[str] = []
+    while messages:
+        taken.append(messages.pop(0))
+    return taken
+
+
 def _as_it_is(result: SubagentResult) -> SubagentResult:
     return result
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class Run:
     """Spawn is an agent's first run, each continue the next."""
 
@@ -43,37 +51,35 @@ class Run:
     turn: Turn | None = None
     ticket: Ticket | None = None
     cause: Status | None = None  # what a cancel means for this run: cancelled, timed_out or stalled
+    reap_at: float | None = None  # when a cancelled run is abandoned, on the monotonic clock
     soft: bool = False
     warned: bool = False
     told: bool = False  # whether the parent has been given the result
-    posted: bool = False  # whether it is, or was, in the parent's inbox
     result: SubagentResult | None = None
     view: PluginView | None = None  # until the agent's session takes it over
-    _endings: list[Callable[[], None]] = field(default_factory=list)
     books: Callable[[SubagentResult], SubagentResult] = _as_it_is  # adds what the run used
     hops: list[Hop] = field(default_factory=list)
+    draft: SubagentResult | None = None  # an answer there is already, should what follows be cut off
     done: Latch = field(default_factory=Latch)
+    _notes: list[str] = field(default_factory=list)
+    _endings: list[Callable[[], None]] = field(default_factory=list)
+    _touched: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    # -- its way ---------------------------------------------------------------------------------
 
     def begin(self) -> bool:
         """Start running; False if the run has ended while it was queued."""
         with self._lock:
             if self.result is not None:
                 return False
-            self.status = Status.RUNNING
             self.started = time.monotonic()
-        timeout = self.agent.plan.profile.timeout_seconds
-        if timeout is not None:
-            own = self.started + timeout
-            self.deadline = own if self.deadline is None else min(own, self.deadline)
-        return True
-
-    def wind_up(self) -> None:
-        """Stop softly: finish the current tool, hand over, end as cancelled."""
-        self.cause = self.cause or Status.CANCELLED
-        self.soft = True
-        if self.turn is not None:
-            self.turn.wind_up("cancelled")
+            timeout = self.agent.plan.profile.timeout_seconds
+            if timeout is not None:
+                own = self.started + timeout
+                self.deadline = own if self.deadline is None else min(own, self.deadline)
+            self.status = Status.RUNNING
+            return True
 
     def attend(self, turn: Turn) -> None:
         """Note the turn that works for this run."""
@@ -81,15 +87,25 @@ class Run:
         if self.soft:
             turn.wind_up("cancelled")
 
+    def finish(self, result: SubagentResult) -> bool:
+        """Store the result; False if there is one already. Whoever gets True tells the others."""
+        with self._lock:
+            if self.result is not None:
+                return False
+            self.result = result
+            self.status = result.status
+            return True
+
     def release(self) -> None:
         """Let go of everything but the result."""
-        view, self.view, self.turn, self.books = self.view, None, None, _as_it_is
-        if view is not None:
-            view.close()
+        self.turn, self.books = None, _as_it_is
         with self._lock:
             endings, self._endings = self._endings, []
+            view, self.view = self.view, None
         for ending in endings:
             ending()
+        if view is not None:
+            view.close()
 
     def on_end(self, ending: Callable[[], None]) -> None:
         """Call this when the run lets go of what it holds; at once if it has."""
@@ -101,32 +117,9 @@ class Run:
 
     def hand_over_view(self) -> PluginView | None:
         """The view that was prepared for the agent's session, which closes it from now on."""
-        view, self.view = self.view, None
-        return view
-
-    def post(self) -> bool:
-        """Claim the right to put the run into the parent's inbox; True once."""
         with self._lock:
-            posted, self.posted = self.posted, True
-            return not posted
-
-    def stop(self, cause: Status, reason: str) -> bool:
-        """Say what the end means, then cancel; the first cause counts. False if the run has ended."""
-        with self._lock:
-            if self.result is not None:
-                return False
-            self.cause = self.cause or cause
-        self.cancel.cancel(reason)
-        return True
-
-    def finish(self, result: SubagentResult) -> bool:
-        """Store the result; False if there is one already. Whoever gets True tells the others."""
-        with self._lock:
-            if self.result is not None:
-                return False
-            self.result = result
-            self.status = result.status
-            return True
+            view, self.view = self.view, None
+            return view
 
     def take(self) -> bool:
         """Claim the right to tell the parent of the result; True for one caller only."""
@@ -136,14 +129,55 @@ class Run:
             self.told = True
             return True
 
+    # -- stopping --------------------------------------------------------------------------------
+
+    def wind_up(self) -> None:
+        """Stop softly: finish the current tool, hand over, end as cancelled."""
+        self.blame(Status.CANCELLED)
+        self.soft = True
+        turn = self.turn  # read once: the end of the run takes it away
+        if turn is not None:
+            turn.wind_up("cancelled")
+
+    def blame(self, cause: Status) -> bool:
+        """Say what a cancel will mean; the first cause counts. False if the run has ended."""
+        with self._lock:
+            if self.result is not None:
+                return False
+            self.cause = self.cause or cause
+            return True
+
+    def stop(self, cause: Status, reason: str) -> bool:
+        """Say what the end means, then cancel. False if the run has ended."""
+        live = self.blame(cause)
+        if live:
+            self.cancel.cancel(reason)
+        return live
+
+    # -- how it stands ---------------------------------------------------------------------------
+
     @property
     def phase(self) -> str:
         """What the run is busy with."""
+        turn = self.turn
         if self.status is not Status.RUNNING:
             return self.status.value
-        return self.turn.phase if self.turn is not None else "model"
+        return turn.phase if turn is not None else "model"
 
     @property
     def touched(self) -> float:
         """When something last moved, on the monotonic clock."""
-        return self.turn.touched if self.turn is not None else (self.started or time.monotonic())
+        turn, started = self.turn, self.started
+        return max(self._touched, turn.touched if turn is not None else started or 0.0)
+
+    def touch(self) -> None:
+        """Something moved below this run."""
+        self._touched = time.monotonic()
+
+    def note(self, text: str) -> None:
+        """Leave a message for the next model call of this run; nobody reads it after the run."""
+        self._notes.append(text)
+
+    def take_notes(self) -> list[str]:
+        """The notes that wait, each once."""
+        return drained(self._notes)

@@ -10,6 +10,7 @@ from shared.subagents.agent import Subagent, Tree
 from shared.subagents.inbox import Inbox
 
 KEY = "subagents"
+SMALL_PART = 20  # of the context: as much as one announcement may take, however much was asked for
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Seat:
     @staticmethod
     def take(session: JaatoSession, tree: Tree, agent: Subagent | None, *, digest_tokens: int) -> Seat:
         """Give a session its seat; of two at once the first counts."""
-        made = Seat(session, tree, agent, Inbox(tokens=digest_tokens))
+        inbox = Inbox(tokens=lambda: min(digest_tokens, session.get_context_limit() // SMALL_PART))
+        made = Seat(session, tree, agent, inbox)
         seat: Seat = session.extras.setdefault(KEY, made)
         if seat is made:
             session.mail_sources.append(seat.inbox.take)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +21,10 @@ WRITE = Tool(ToolSchema("write_file"), lambda args, context: None, plugin="file_
 READ = Tool(ToolSchema("read_file"), lambda args, context: None, plugin="file_edit", auto_approved=True)
 
 
+def _waits_quietly(phase: str) -> nullcontext[None]:
+    return nullcontext()
+
+
 def tool(name: str, **options: Any) -> Tool:
     """A tool that does nothing."""
     return Tool(ToolSchema(name), lambda args, context: None, **options)
@@ -34,7 +39,9 @@ def caller(
     agent_id: str = "main", *, path: str = "", profile: str | None = None, cancel: CancelToken | None = None
 ) -> ToolContext:
     """The context of a call, with a session that knows where its agent stands in the tree."""
-    session: Any = SimpleNamespace(agent_path=path or agent_id, spec=SimpleNamespace(profile=profile))
+    session: Any = SimpleNamespace(
+        agent_path=path or agent_id, profile=profile, spec=SimpleNamespace(profile=profile), stand_by=_waits_quietly
+    )
     return ToolContext(agent_id, cancel or CancelToken(), session=session, workspace=Path.cwd())
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, TypedDict
 Task = Annotated[str, "What the subagent should do, with all it needs to know; it does not see this conversation"]
 AgentId = Annotated[str | None, "Id or unique name of the subagent"]
 OldAgentId = Annotated[str | None, "The same as agent_id"]
+AgentName = Annotated[str | None, "The same as agent_id"]
 Seconds = Annotated[float | None, "Longest wait in seconds", {"minimum": 0}]
 StatusFilter = Annotated[
     Literal["queued", "running", "waiting"] | None, "Only those that stand there; default: all of the three"

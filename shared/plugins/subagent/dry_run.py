@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from shared.providers.base import ToolSet
 from shared.subagents.engine import Engine, SpawnCall
 from shared.subagents.prompt import system_instructions, task_message
-from shared.subagents.rights import allowed_extras, allowed_tools
+from shared.subagents.rights import allowed_extras
 from shared.subagents.seat import Caller
 from shared.types import TokenUsage, estimate_tokens
 
 
 def dry_run_report(engine: Engine, caller: Caller, call: SpawnCall) -> dict[str, Any]:
     """Decide as a spawn would, report, and let go of everything."""
-    plan, view = engine.prepare(caller, call)
+    plan, view, allowed = engine.prepare(caller, call)
     try:
-        allowed = allowed_tools(plan, view, caller.session)
-        tools = [tool for tool in view.tools() if tool.name in allowed]
-        texts = [*view.instructions(), system_instructions(plan), *(str(tool.schema) for tool in tools)]
-        prefix = sum(map(estimate_tokens, texts)) + task_message(call.task, call.context).tokens
+        extras = allowed_extras(plan, engine.child_tools, caller.session)
+        tools = [tool for tool in (*view.tools(), *extras) if tool.name in allowed]
+        system = "\n\n".join([*view.instructions(), system_instructions(plan)])
     finally:
         view.close()
+    schemas = ToolSet([tool.schema for tool in tools])
+    prefix = estimate_tokens(system) + schemas.tokens + task_message(call.task, call.context).tokens
     cost = engine.runtime.ledger.prices.cost(plan.model.value, TokenUsage.of(prefix, 0))
     return {
         "success": True,
@@ -31,8 +33,9 @@ def dry_run_report(engine: Engine, caller: Caller, call: SpawnCall) -> dict[str,
         "provider": plan.provider.value,
         "provider_from": plan.provider.level,
         "plugins": list(plan.plugins),
-        "tools": [tool.name for tool in (*tools, *allowed_extras(plan, engine.child_tools, caller.session))],
+        "tools": [tool.name for tool in tools],
         "max_turns": plan.profile.max_turns,
         "estimated_prefix_tokens": prefix,
         "estimated_prefix_cost_usd": None if cost is None else float(cost),
+        "message": "nothing was started",
     }

@@ -1,0 +1,219 @@
+"""Tree: all agents below one main session, who is live among them, and what they share."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from shared.errors import SubagentConfigError, SubagentNestingError, SubagentNotFoundError
+from shared.session import JaatoSession
+from shared.subagents.agent import Subagent
+from shared.subagents.run import Run
+from shared.subagents.state import SharedState
+
+MAIN = "main"
+NAMED_IN_ERRORS = 20  # how many agents an error message lists
+
+
+class Tree:
+    """One lock over who exists and who is live; ids are minted here, once. No cost grows with the number of agents."""
+
+    def __init__(self, root: str = MAIN) -> None:
+        self.root = root
+        self.state = SharedState()
+        self.spawned = 0
+        self._lock = threading.Lock()
+        self._agents: dict[str, Subagent] = {}
+        self._children: dict[str, list[Subagent]] = {}  # by parent, oldest first
+        self._named: dict[str, list[Subagent]] = {}
+        self._live: dict[str, dict[str, Subagent]] = {}  # by parent: agents with a run that has not ended
+        self._equal: dict[tuple[str, ...], list[Subagent]] = {}  # live agents by parent and key
+        self._live_below: Counter[str] = Counter()  # by agent: how many below it, at any depth, are live
+
+    # -- what changes ----------------------------------------------------------------------------
+
+    def add(
+        self,
+        make: Callable[[str], Subagent],
+        *,
+        parent_id: str,
+        key: tuple[str, ...],
+        max_children: int,
+        max_total: int,
+    ) -> tuple[Subagent, bool]:
+        """Register a new agent if the limits allow; an equal live one is given back instead (False)."""
+        with self._lock:
+            for each in self._equal.get((parent_id, *key), ()):
+                if each.is_live:
+                    return each, False
+            if len(self._live.get(parent_id, ())) >= max_children:
+                self._require_room(parent_id, max_children)
+            if self.spawned >= max_total:
+                raise SubagentNestingError(
+                    f"{self.spawned} subagents were spawned in this conversation, max_total_spawns is {max_total}: "
+                    "continue an existing one, or raise max_total_spawns"
+                )
+            agent = make(self._mint())
+            self._agents[agent.agent_id] = agent
+            self._children.setdefault(parent_id, []).append(agent)
+            self._named.setdefault(agent.name, []).append(agent)
+            self._enlist(agent)
+            self.spawned += 1
+            return agent, True
+
+    def resume(self, agent: Subagent, make: Callable[[], Run]) -> Run:
+        """Begin another run of an agent that waits."""
+        with self._lock:
+            if agent.closed:
+                raise SubagentConfigError(f"{agent.agent_id} is closed: spawn a new subagent")
+            if agent.is_live:
+                raise SubagentConfigError(
+                    f"{agent.agent_id} is {agent.run.status.value}: steer it with send_to_subagent, or wait for it"
+                )
+            run = agent.run = make()
+            self._enlist(agent)
+            return run
+
+    def settle(self, run: Run, session: JaatoSession) -> bool:
+        """Give an agent its session; False if the run is over or the agent closed, and so nobody wants it."""
+        agent = run.agent
+        with self._lock:
+            if agent.closed or agent.run is not run or run.result is not None:
+                return False
+            agent.session = session
+            return True
+
+    def ended(self, run: Run) -> list[Run]:
+        """A run has its result; returns the background runs that can be announced now, each once.
+
+        One with live descendants is announced when the last of them has ended.
+        """
+        agent, ready = run.agent, list[Run]()
+        with self._lock:
+            agent.last_activity = time.time()
+            agent.turns += run.result.turns_used if run.result is not None else 0
+            if run.background:
+                agent.unannounced.append(run)
+            if not agent.is_live:
+                self._discharge(agent)
+            for each in (agent, *self.above(agent)):
+                if self._live_below[each.agent_id]:
+                    break
+                ready += each.unannounced
+                each.unannounced.clear()
+        return ready
+
+    def close(self, agent: Subagent) -> list[tuple[Subagent, JaatoSession | None]]:
+        """Let no further run of an agent, or of one below it, begin; returns them with the sessions they had."""
+        with self._lock:
+            closing = [agent, *self._walk(agent.agent_id)]
+            found = [(each, each.session) for each in closing]
+            for each in closing:
+                each.closed, each.session = True, None
+            return found
+
+    # -- who is there ----------------------------------------------------------------------------
+
+    def get(self, agent_id: str) -> Subagent | None:
+        """The agent of that id."""
+        return self._agents.get(agent_id)
+
+    def find(self, caller_id: str, name: str) -> Subagent:
+        """An agent below the caller, by id or by a name that only one of them has."""
+        found = self._agents.get(name)
+        if found is not None and self._is_below(found, caller_id):
+            return found
+        with self._lock:
+            named = [agent for agent in self._named.get(name, ()) if self._is_below(agent, caller_id)]
+        if len(named) == 1:
+            return named[0]
+        if named:
+            raise SubagentNotFoundError(f"{len(named)} subagents are named '{name}': use an id: {_listed(named)}")
+        raise SubagentNotFoundError(f"no subagent '{name}'. Known: {_listed(self.below(caller_id)) or 'none yet'}")
+
+    def children(self, parent_id: str) -> list[Subagent]:
+        """The agents that this one spawned, oldest first."""
+        with self._lock:
+            return list(self._children.get(parent_id, ()))
+
+    def live_children(self, parent_id: str) -> list[Subagent]:
+        """Agents that this one spawned and that still work."""
+        with self._lock:
+            return [agent for agent in self._live.get(parent_id, {}).values() if agent.is_live]
+
+    def has_live_below(self, agent_id: str) -> bool:
+        """Whether anything below an agent, at any depth, still works."""
+        return self._live_below[agent_id] > 0
+
+    def below(self, agent_id: str) -> list[Subagent]:
+        """All agents below this one, parents before children."""
+        with self._lock:
+            return self._walk(agent_id)
+
+    def above(self, agent: Subagent) -> Iterator[Subagent]:
+        """The agents above this one, nearest first."""
+        parent = self._agents.get(agent.parent_id)
+        while parent is not None:
+            yield parent
+            parent = self._agents.get(parent.parent_id)
+
+    # -- inside, under the lock ------------------------------------------------------------------
+
+    def _require_room(self, parent_id: str, max_children: int) -> None:
+        """Look closer: some of those that count as live may just have ended."""
+        live = sum(each.is_live for each in self._live[parent_id].values())
+        if live >= max_children:
+            raise SubagentNestingError(
+                f"{parent_id} has {live} live subagents, max_children is {max_children}: wait for one or cancel it, "
+                "or raise max_children"
+            )
+
+    def _enlist(self, agent: Subagent) -> None:
+        """Count an agent as live; its former run may not have been discharged yet."""
+        siblings = self._live.setdefault(agent.parent_id, {})
+        if agent.agent_id not in siblings:
+            siblings[agent.agent_id] = agent
+            self._equal.setdefault((agent.parent_id, *agent.key), []).append(agent)
+            self._count(agent, 1)
+
+    def _discharge(self, agent: Subagent) -> None:
+        siblings = self._live.get(agent.parent_id, {})
+        if siblings.pop(agent.agent_id, None) is None:
+            return
+        self._count(agent, -1)
+        if not siblings:
+            del self._live[agent.parent_id]
+        equal = self._equal[(agent.parent_id, *agent.key)]
+        equal.remove(agent)
+        if not equal:
+            del self._equal[(agent.parent_id, *agent.key)]
+
+    def _count(self, agent: Subagent, change: int) -> None:
+        for each in (agent.parent_id, *(above.parent_id for above in self.above(agent))):
+            self._live_below[each] += change
+            if not self._live_below[each]:
+                del self._live_below[each]
+
+    def _walk(self, agent_id: str) -> list[Subagent]:
+        found = list(self._children.get(agent_id, ()))
+        for agent in found:  # grows while it is read: level by level
+            found += self._children.get(agent.agent_id, ())
+        return found
+
+    def _is_below(self, agent: Subagent, caller_id: str) -> bool:
+        return caller_id == self.root or caller_id in (agent.parent_id, *(each.parent_id for each in self.above(agent)))
+
+    def _mint(self) -> str:
+        while True:
+            agent_id = f"subagent_{secrets.token_hex(4)}"
+            if agent_id not in self._agents:
+                return agent_id
+
+
+def _listed(agents: list[Subagent]) -> str:
+    newest = agents[-NAMED_IN_ERRORS:]
+    more = f" and {len(agents) - len(newest)} older ones" if len(agents) > len(newest) else ""
+    return ", ".join(f"{agent.agent_id} ({agent.name})" for agent in newest) + more
