@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ class RetryPolicy:
     rate_limit_attempts: int = 12  # for a busy one: the gate spaces them out
     base_delay: float = 1.0
     max_delay: float = 60.0
+    longest_wait: float = 900.0  # a service that asks for more is told no: the call fails at once
 
     @staticmethod
     def from_environment() -> RetryPolicy:
@@ -174,3 +176,13 @@ class Governor:
             waiter.latch.release()
         if self._waiters and now < self._resume_at and self._waiters[0] is not looking:
             self._waiters[0].latch.release()  # it is first now, or the pause changed: look at the clock again
+
+
+_gates: weakref.WeakKeyDictionary[object, dict[tuple[str, RetryPolicy], Governor]] = weakref.WeakKeyDictionary()
+_gates_lock = threading.Lock()
+
+
+def gate_for(provider: object, model: str, policy: RetryPolicy) -> Governor:
+    """The one gate of this process for a provider (that is: its credentials) and a model."""
+    with _gates_lock:
+        return _gates.setdefault(provider, {}).setdefault((model, policy), Governor(policy=policy))

@@ -103,7 +103,7 @@ def _call(agent: Agent, turn: Turn, *, last: bool) -> ProviderResponse:
         stream=agent.stream,
         prompt_tokens=keeper.usage(history).total_tokens,
     )
-    turn.phase = "model"
+    turn.stage = "model"
     reply = caller.call(request, cancel=turn.cancel, on_chunk=turn.on_chunk)
     keeper.observe(reply.usage.prompt_tokens, estimated)
     return reply
@@ -112,7 +112,7 @@ def _call(agent: Agent, turn: Turn, *, last: bool) -> ProviderResponse:
 def _run_calls(agent: Agent, turn: Turn, calls: Sequence[FunctionCall]) -> list[ToolResult]:
     """All calls of one reply: in parallel when there are several, results in the order of the calls."""
     turn.flush_output()
-    turn.phase = "tool"
+    turn.stage = "tool"
     count, refusal = _affordable(agent, turn, len(calls))
     running = calls[:count]
     if agent.bus.wants(ToolStarted):

@@ -111,7 +111,7 @@ class _Attempts:
             except ProviderError as error:
                 self.wasted += error.usage or TokenUsage()
                 self._cancel.raise_if_cancelled()
-                if not error.retryable:
+                if not error.retryable or (error.retry_after or 0) > policy.longest_wait:
                     raise
                 crowded = isinstance(error, (RateLimited, Overloaded))
                 busy, failures = busy + crowded, failures + (not crowded)

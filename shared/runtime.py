@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +18,7 @@ from shared.events import ContextCollected, EventBus, PermissionAsked, Permissio
 from shared.gc.base import GCConfig, GCResult
 from shared.gc.keeper import ContextKeeper
 from shared.gc.loader import gc_config_from, load_strategy
-from shared.governor import Governor, RetryPolicy
+from shared.governor import Governor, RetryPolicy, gate_for
 from shared.ledger import Account, TokenLedger
 from shared.loop import Agent
 from shared.modelcall import ModelCaller, RetryCallback
@@ -64,11 +63,9 @@ class JaatoRuntime:
         self.broker: PermissionBroker | None = None
         self.hooks: ToolHooks | None = None
         self.retry = retry or RetryPolicy.from_environment()
-        self._lock = threading.Lock()
         self._configs: dict[str, ProviderConfig] = {}
         self._place: tuple[str | None, str | None] = (None, None)  # project and location that were given in code
         self._given: dict[str, Provider] = {}
-        self._governors: dict[tuple[int, str], Governor] = {}
         self._toolboxes: dict[tuple[Any, ...], Toolbox] = {}
         self._on_retry: RetryCallback | None = None
         self._connected = False
@@ -111,9 +108,7 @@ class JaatoRuntime:
         """Whether a provider object was brought under this name."""
         return name in self._given
 
-    def provider(
-        self, name: str | None = None, *, project: str | None = None, location: str | None = None
-    ) -> Provider:
+    def provider(self, name: str | None = None, *, project: str | None = None, location: str | None = None) -> Provider:
         """The provider of that name, made on first use from its settings or the environment.
 
         A project or location given here beats the provider's own, which beats that of `connect`.
@@ -134,8 +129,7 @@ class JaatoRuntime:
 
     def governor(self, provider: Provider, model: str) -> Governor:
         """The one rate gate for this provider's credentials and this model."""
-        with self._lock:
-            return self._governors.setdefault((id(provider), model), Governor(policy=self.retry))
+        return gate_for(provider, model, self.retry)
 
     # -- plugins and permissions -----------------------------------------------------------------
 

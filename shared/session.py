@@ -14,16 +14,17 @@ from shared import loop
 from shared.budget import Budget
 from shared.cancel import CancelToken
 from shared.commands import shown
-from shared.errors import CancelledException, SessionBusy
+from shared.errors import CancelledException, ConfigError, SessionBusy
 from shared.events import AgentOutput, ContextUpdated, HistoryUpdated, TurnCompleted
 from shared.executors.threads import workers
 from shared.gc.base import GCConfig, GCResult, GCTriggerReason
-from shared.history import History
+from shared.history import History, problems
 from shared.ledger import Account
 from shared.modelcall import ModelCaller
 from shared.plugin import CommandCompletion, UserCommand
 from shared.plugin_view import PluginView
 from shared.providers.base import ModelRequest, ModelSettings, ToolSet
+from shared.toolbox import cancelled_result
 from shared.tools import Tool
 from shared.turn import CANCEL_MARK, Outcome, OutputCallback, Turn
 from shared.types import Message, Part, Role
@@ -185,11 +186,14 @@ class JaatoSession:
         return self._turn
 
     @contextmanager
-    def stand_by(self, phase: str) -> Iterator[None]:
-        """Wait for a person or another agent: the turn shows the phase, and holds no place others could use."""
+    def stand_by(self, phase: str, cancel: CancelToken) -> Iterator[None]:
+        """Wait for a person or another agent: the turn shows the phase, and holds no place others could use.
+
+        `cancel` is that of the call that waits: one whose turn was abandoned must not touch the next one.
+        """
         turn = self._turn
         with ExitStack() as stack:
-            if turn is not None:
+            if turn is not None and not cancel.is_cancelled:
                 stack.enter_context(turn.busy_with(phase))
                 if self.on_stand_by is not None:
                     stack.enter_context(self.on_stand_by(turn.cancel))
@@ -216,6 +220,8 @@ class JaatoSession:
         """
         if self.runtime.registry is not None:
             self.runtime.registry.settle()
+        if cancel is not None:
+            cancel.raise_if_cancelled()  # it may have been given up for lost while plugins were still starting
         self._refresh_if_changed()
         above = cancel or self.cancel_token
         turn = Turn(self._history, above.child(), self._output_to(on_output), self._take_mail, self._give_back)
@@ -300,7 +306,11 @@ class JaatoSession:
     def reset_session(self, history: Sequence[Message] | None = None) -> None:
         """Begin anew, or from a given history; accounting starts again too."""
         self._require_idle()
-        self._history.replace(history or ())
+        fresh = History(history or ())
+        fresh.close_open_calls(cancelled_result)
+        if wrong := problems(fresh.messages):
+            raise ConfigError(f"this history cannot be used: {'; '.join(wrong[:3])}")
+        self._history.replace(fresh.messages)
         self._accounting.clear()
         self._gc_history.clear()
         self._agent = self.runtime.build_agent(self, model=self.model_name, provider_name=self.provider_name)

@@ -42,7 +42,7 @@ class ToolContext:
 
     def stand_by(self, phase: str) -> AbstractContextManager[None]:
         """A context for waiting on a person or another agent; see `JaatoSession.stand_by`."""
-        return self.session.stand_by(phase) if self.session is not None else nullcontext()
+        return self.session.stand_by(phase, self.cancel) if self.session is not None else nullcontext()
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ class Turn:
     mail: Callable[[], list[str]] = list
     give_back: Callable[[list[str]], object] = lambda unread: None
     fence: CancelToken = field(default_factory=CancelToken)
-    phase: str = "model"  # or tool, awaiting_permission, awaiting_child: what the turn is busy with
+    stage: str = "model"  # or tool: what the turn itself does
     touched: float = field(default_factory=time.monotonic)  # when something last moved
     cut: str | None = None  # why the next model call is the last one, whatever the model wants
     model_calls: int = 0
@@ -61,6 +61,7 @@ class Turn:
     last_usage: TokenUsage = TokenUsage()
     started_at: float = field(default_factory=time.time)
     calls: list[dict[str, Any]] = field(default_factory=list)
+    _waits: list[str] = field(default_factory=list)  # of calls that run at the same time, each what it waits for
     _texts: list[str] = field(default_factory=list)
     _chunks: list[str] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -98,15 +99,21 @@ class Turn:
         """Let the model hand over in one last call without tools, after the tools that run now."""
         self.cut = self.cut or reason
 
+    @property
+    def phase(self) -> str:
+        """What the turn is busy with: model, tool, or what one of its calls waits for."""
+        waits = self._waits[-1:]
+        return waits[0] if waits else self.stage
+
     @contextmanager
     def busy_with(self, phase: str) -> Iterator[None]:
-        """Show another phase for a while."""
-        before, self.phase = self.phase, phase
+        """Show another phase for a while; calls that run at the same time end in any order."""
+        self._waits.append(phase)
         self.touch()
         try:
             yield
         finally:
-            self.phase = before
+            self._waits.remove(phase)
             self.touch()
 
     def take_mail(self) -> None:

@@ -136,7 +136,6 @@ def test_a_broken_stream_is_tried_again(dialect: Dialect, stack: ExitStack) -> N
     client, _ = _client(dialect, stack, cut, Said("Whole."))
     runtime = client.get_runtime()
     runtime.retry = RetryPolicy(base_delay=0.001)
-    runtime._governors.clear()
     client.get_session().refresh_tools()
     told: list[str] = []
     client.set_retry_callback(lambda message, *rest: told.append(message))

@@ -7,8 +7,8 @@ import threading
 import pytest
 from support.tools import Lab, calls, results_of, steps
 
-from shared import JaatoRuntime, Message, Part, PluginRegistry, Role
-from shared.errors import BadRequest, ProviderError, RateLimited, SessionBusy
+from shared import FunctionCall, JaatoRuntime, Message, Part, PluginRegistry, Role
+from shared.errors import BadRequest, ConfigError, ProviderError, RateLimited, SessionBusy
 from shared.events import AgentOutput, TurnCompleted
 from shared.governor import RetryPolicy
 from shared.providers.script import Reply, ScriptProvider
@@ -96,6 +96,33 @@ def test_reset_to_a_given_history() -> None:
         client.reset_session([Message.from_text(Role.USER, "a"), Message.from_text(Role.MODEL, "b")])
         client.send_message("c")
         assert [m.text for m in script.seen[-1]] == ["a", "b", "c"]
+
+
+def test_a_given_history_with_open_calls_is_completed_and_a_broken_one_refused() -> None:
+    call = FunctionCall("c1", "add", {"a": 1})
+    asked = [Message.from_text(Role.USER, "a"), Message(Role.MODEL, (Part(function_call=call),))]
+    with scripted_client(steps("fine"), Lab()) as client:
+        client.reset_session(asked)
+        check_history(client.get_history())
+        assert client.send_message("go on") == "fine"
+        with pytest.raises(ConfigError, match="begins with a user message"):
+            client.reset_session(asked[1:])
+        assert len(client.get_history()) == 5, "a refused history changes nothing"
+
+
+def test_a_service_that_asks_for_hours_is_not_waited_for() -> None:
+    provider = ScriptProvider(steps(RateLimited("come back tomorrow", retry_after=86_400.0)))
+    runtime = JaatoRuntime("script")
+    runtime.register_provider("script", provider)
+    with pytest.raises(RateLimited):
+        runtime.create_session("m").send_message("go")
+
+
+def test_two_runtimes_on_one_provider_share_its_gate() -> None:
+    provider = ScriptProvider(steps("ok"))
+    first, second = JaatoRuntime("script"), JaatoRuntime("script")
+    assert first.governor(provider, "m") is second.governor(provider, "m")
+    assert first.governor(provider, "m") is not first.governor(provider, "other")
 
 
 def test_parts_with_images_reach_the_model() -> None:
