@@ -11,37 +11,50 @@ from rich.markup import escape
 
 
 class TurnView:
-    """Prints tool calls and their outcome as they happen; made for `client.set_ui_hooks`."""
+    """Prints what agents say and call, as it happens; made for `client.set_ui_hooks`."""
 
     def __init__(self, stream: TextIO, *, quiet: bool = False, speaks: bool = False) -> None:
         self.console = Console(file=stream, highlight=False, soft_wrap=True)
+        self.calls = 0
         self._quiet = quiet
         self._speaks = speaks
-        self._line = ""
+        self._names = {"main": "model"}
+        self._lines: dict[str, str] = {}
 
     def say(self, who: str, text: str, style: str = "bold") -> None:
         """Print what somebody said."""
         self.console.print(f"[{style}]{escape(who)}[/] {escape(text)}")
 
+    def flush(self) -> None:
+        """Show what was said last."""
+        for agent_id in list(self._lines):
+            self._finish_line(agent_id)
+
+    def on_agent_created(self, agent_id: str, agent_name: str, agent_type: str, **more: Any) -> None:
+        """An agent exists."""
+        if agent_type == "subagent":
+            self._names[agent_id] = agent_name
+
     def on_agent_output(self, agent_id: str, source: str, text: str, mode: str) -> None:
-        """The model says something; it is shown when it has finished saying it."""
+        """An agent says something; it is shown when it has finished saying it."""
         if not self._speaks:
             return
         if source == "model":
-            self._line += text
+            self._lines[agent_id] = self._lines.get(agent_id, "") + text
         elif mode == "flush":
-            self.flush()
+            self._finish_line(agent_id)
 
-    def flush(self) -> None:
-        """Show what the model said last."""
-        line, self._line = self._line, ""
-        if line:
-            self.say("model", line, "bold magenta")
+    def on_agent_completed(self, agent_id: str, success: bool, **more: Any) -> None:
+        """A subagent has ended."""
+        self._finish_line(agent_id)
 
     def on_tool_call_start(self, agent_id: str, tool_name: str, tool_args: Mapping[str, Any], call_id: str) -> None:
         """A tool is called."""
+        self.calls += 1
         if not self._quiet:
-            self.console.print(f"  [cyan]→ {escape(tool_name)}[/] [dim]{escape(_brief(tool_args))}[/]")
+            self.console.print(
+                f"{self._prefix(agent_id)}[cyan]→ {escape(tool_name)}[/] [dim]{escape(_brief(tool_args))}[/]"
+            )
 
     def on_tool_call_end(
         self,
@@ -58,12 +71,23 @@ class TurnView:
         took = f"{duration_seconds * 1000:.0f} ms" if duration_seconds < 1 else f"{duration_seconds:.1f} s"
         mark = "[green]✓[/]" if success else "[red]✗[/]"
         why = f" [red]{escape((error_message or '').splitlines()[0][:160])}[/]" if error_message else ""
-        self.console.print(f"  {mark} {escape(tool_name)} [dim]{took}[/]{why}")
+        self.console.print(f"{self._prefix(agent_id)}{mark} {escape(tool_name)} [dim]{took}[/]{why}")
 
     def on_retry(self, message: str, attempt: int, max_attempts: int, delay: float) -> None:
         """A model call is tried again."""
         if not self._quiet:
             self.console.print(f"  [yellow]↻ {escape(message)} ({attempt}/{max_attempts})[/]")
+
+    def _finish_line(self, agent_id: str) -> None:
+        line = self._lines.pop(agent_id, "")
+        if line:
+            style = "bold magenta" if agent_id == "main" else "blue"
+            indent = "" if agent_id == "main" else "    "
+            self.say(f"{indent}{self._names.get(agent_id, agent_id)}", line, style)
+
+    def _prefix(self, agent_id: str) -> str:
+        name = self._names.get(agent_id, agent_id)
+        return "  " if agent_id == "main" else f"    [blue]{escape(name)}[/] "
 
 
 def _brief(args: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ MAX_DEPTH = 100
 #: Folders and files that nobody wants to search: version control, packages, caches.
 IGNORED = (
     ".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", "venv", ".tox", ".nox", ".mypy_cache",
-    ".pytest_cache", ".ruff_cache", ".cache", ".eggs", "*.egg-info", ".DS_Store", "*.pyc",
+    ".pytest_cache", ".ruff_cache", ".hypothesis", ".cache", ".eggs", "*.egg-info", ".DS_Store", "*.pyc",
 )  # fmt: skip
 
 

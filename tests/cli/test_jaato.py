@@ -49,7 +49,7 @@ def test_demo_works_on_the_folder_it_is_given(tmp_path: Path) -> None:
     done = jaato("demo", str(tmp_path), cwd=tmp_path)
     assert done.returncode == 0
     assert "2 files (1 .md, 1 .py)" in done.stdout or "2 files (1 .py, 1 .md)" in done.stdout
-    assert "begin with README.md" in done.stdout
+    assert "Begin with README.md (Hello)" in done.stdout
     assert "permission denied for cli" in done.stdout
     assert "\x1b[" not in done.stdout, "no colours in a pipe"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["README.md", "main.py"]
