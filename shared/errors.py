@@ -17,6 +17,12 @@
     │   ├── SubagentNotFoundError   no agent of that id or name
     │   ├── SubagentNestingError    a limit on depth, children or spawns
     │   └── SubagentTimeoutError    it took longer than one would wait
+    ├── SkillError               a skill could not be found, read, checked or used
+    │   ├── SkillNotFoundError      no skill of that name or at that place
+    │   ├── SkillParseError         its text cannot be read
+    │   ├── SkillValidationError    its fields or its arguments are wrong, or it may not be used so
+    │   ├── SkillLoadError          its files cannot be read, fetched or put in place
+    │   └── SkillConflictError      two skills of equal rank have one name
     ├── BudgetExceeded           a token, cost, call or spawn budget has no room
     ├── CancelledException       the work was cancelled
     └── ProviderError            a model call failed
@@ -114,6 +120,30 @@ class SubagentNestingError(SubagentError):
 
 class SubagentTimeoutError(SubagentError):
     """A subagent took longer than the caller would wait."""
+
+
+class SkillError(JaatoError):
+    """A skill could not be found, read, checked or used."""
+
+
+class SkillNotFoundError(SkillError):
+    """There is no skill of that name, or at that place."""
+
+
+class SkillParseError(SkillError):
+    """The text of a skill cannot be read."""
+
+
+class SkillValidationError(SkillError):
+    """A skill's fields are wrong, or it may not be used in this way."""
+
+
+class SkillLoadError(SkillError):
+    """The files of a skill cannot be read, fetched or put in place."""
+
+
+class SkillConflictError(SkillError):
+    """Two skills of equal rank have one name."""
 
 
 class BudgetExceeded(JaatoError):

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from shared import config
+from shared.assembly import Assembly
 from shared.budget import Budget
 from shared.cancel import CancelToken
 from shared.commands import Commands
+from shared.connections import Connections
 from shared.errors import ConfigError, PluginError
-from shared.events import ContextCollected, EventBus, PermissionAsked, PermissionResolved
-from shared.gc.base import GCConfig, GCResult
+from shared.events import EventBus, PermissionAsked, PermissionResolved
+from shared.gc.base import GCConfig
 from shared.gc.keeper import ContextKeeper
-from shared.gc.loader import gc_config_from, load_strategy
+from shared.gc.loader import gc_config_from
 from shared.governor import Governor, RetryPolicy, gate_for
 from shared.ledger import Account, TokenLedger
 from shared.loop import Agent
-from shared.modelcall import ModelCaller, RetryCallback
+from shared.modelcall import RetryCallback
 from shared.permissions import Outcome, PermissionBroker, PermissionRequest, build_gate
 from shared.permissions.gate import Permissions
 from shared.plugin import PluginConfig, ToolPlugin
@@ -31,9 +32,9 @@ from shared.providers import get_provider, known_providers
 from shared.providers.base import ModelSettings, Provider, ProviderConfig
 from shared.registry import PluginRegistry
 from shared.session import JaatoSession, SessionSpec
-from shared.toolbox import Toolbox, ToolHooks
+from shared.toolbox import ToolHooks
 from shared.trace import attach_trace
-from shared.types import Message, estimate_tokens
+from shared.types import Message
 from shared.ui_hooks import subscribe_hooks
 
 log = logging.getLogger(__name__)
@@ -63,14 +64,11 @@ class JaatoRuntime:
         self.broker: PermissionBroker | None = None
         self.hooks: ToolHooks | None = None
         self.retry = retry or RetryPolicy.from_environment()
-        self._configs: dict[str, ProviderConfig] = {}
-        self._place: tuple[str | None, str | None] = (None, None)  # project and location that were given in code
-        self._given: dict[str, Provider] = {}
-        self._toolboxes: dict[tuple[Any, ...], Toolbox] = {}
+        self._connections = Connections()
         self._on_retry: RetryCallback | None = None
         self._connected = False
         self._main: weakref.ref[JaatoSession] | None = None
-        self._base: str | None = None
+        self._assembly = Assembly(self)
         attach_trace(self.bus)
 
     # -- providers -------------------------------------------------------------------------------
@@ -86,42 +84,23 @@ class JaatoRuntime:
         What is given here holds for every provider without a project and region of its own, so that
         subagents on another provider inherit it; PROJECT_ID and LOCATION are only fallbacks.
         """
-        self._place = project, location
-        project, location = project or config.default_project(), location or config.default_location()
-        known = self._configs.get(self.provider_name, ProviderConfig())
-        self._configs[self.provider_name] = replace(
-            known, project=project or known.project, location=location or known.location
-        )
+        self._connections.connect(self.provider_name, project, location)
         self._connected = True
 
     def register_provider(self, name: str, settings: ProviderConfig | Provider | None = None) -> None:
         """Give a provider its settings, or bring a provider object of one's own."""
-        if isinstance(settings, ProviderConfig) or settings is None:
-            if name not in known_providers():
-                get_provider(name)  # raises, naming the known ones
-            self._configs[name] = settings or ProviderConfig()
-            self._given.pop(name, None)
-        else:
-            self._given[name] = settings
+        self._connections.register(name, settings)
 
     def has_provider(self, name: str) -> bool:
         """Whether a provider object was brought under this name."""
-        return name in self._given
+        return self._connections.has(name)
 
     def provider(self, name: str | None = None, *, project: str | None = None, location: str | None = None) -> Provider:
         """The provider of that name, made on first use from its settings or the environment.
 
         A project or location given here beats the provider's own, which beats that of `connect`.
         """
-        name = name or self.provider_name
-        if (given := self._given.get(name)) is not None:
-            return given
-        known, place = self._configs.get(name, ProviderConfig()), self._place
-        project = project or known.project or place[0]
-        location = location or known.location or place[1]
-        if (project, location) != (known.project, known.location):
-            known = replace(known, project=project, location=location)
-        return get_provider(name, known)
+        return self._connections.get(name or self.provider_name, project, location)
 
     def list_available_models(self, prefix: str = "", provider_name: str | None = None) -> list[str]:
         """Models that a provider offers."""
@@ -151,7 +130,7 @@ class JaatoRuntime:
         self.commands = Commands(registry, [self.broker])
         self.hooks = hooks
         self.ledger = ledger or self.ledger
-        self._toolboxes.clear()
+        self._assembly.forget_tools()
         registry.attach = self._attach
         for name in registry.list_exposed():
             if plugin := registry.get_plugin(name):
@@ -218,36 +197,7 @@ class JaatoRuntime:
         self, session: JaatoSession, *, model: str, provider_name: str, keeper: ContextKeeper | None = None
     ) -> Agent:
         """The bundle that the loop runs with, from what a session is now."""
-        spec = session.spec
-        provider = self.provider(provider_name, project=spec.project, location=spec.location)
-        caller = ModelCaller(
-            spec.agent_id,
-            provider,
-            model,
-            self.governor(provider, model),
-            session.account,
-            self.ledger.prices,
-            self.bus,
-            session.budget,
-            self._retry_callback(),
-        )
-        toolbox = self._toolbox(session)
-        system = self._system_prompt(session)
-        return Agent(
-            agent_id=spec.agent_id,
-            system=system,
-            caller=caller,
-            toolbox=toolbox,
-            keeper=keeper or self._keeper(session, caller),
-            session=session,
-            workspace=self.workspace,
-            bus=self.bus,
-            on_collected=self._collected(session),
-            overhead=estimate_tokens(system) + toolbox.toolset.tokens,
-            settings=spec.settings,
-            max_turns=spec.max_turns,
-            stream=session.stream,
-        )
+        return self._assembly.build(session, model=model, provider_name=provider_name, keeper=keeper)
 
     @property
     def main_session(self) -> JaatoSession | None:
@@ -263,6 +213,15 @@ class JaatoRuntime:
     def set_retry_callback(self, callback: RetryCallback | None) -> None:
         """Call back before a failed model call is tried again; all sessions inherit it."""
         self._on_retry = callback
+
+    def tell_retry(self, message: str, attempt: int, most: int, delay: float) -> None:
+        """Pass on that a model call is tried again."""
+        if self._on_retry is None:
+            return
+        try:
+            self._on_retry(message, attempt, most, delay)
+        except Exception:  # foreign code: telling about a retry must not prevent it
+            log.exception("the retry callback failed")
 
     def set_ui_hooks(self, hooks: Any) -> Any:
         """Report to an object with any of the `on_…` methods; returns a function that ends it."""
@@ -285,73 +244,6 @@ class JaatoRuntime:
     def _account(self, agent_id: str, parent: JaatoSession | None) -> Account:
         return self.ledger.open(agent_id, parent=parent.account if parent is not None else None)
 
-    def _retry_callback(self) -> RetryCallback:
-        def tell(message: str, attempt: int, most: int, delay: float) -> None:
-            if self._on_retry is None:
-                return
-            try:
-                self._on_retry(message, attempt, most, delay)
-            except Exception:  # foreign code: telling about a retry must not prevent it
-                log.exception("the retry callback failed")
-
-        return tell
-
-    def _toolbox(self, session: JaatoSession) -> Toolbox:
-        """Toolboxes are shared by all sessions with the same plugins, tools and profile."""
-        view, spec = session.view, session.spec
-        extra = tuple(map(id, spec.extra_tools))
-        key = (tuple(view.names), spec.tool_names, extra, spec.profile, self.tools_version)
-        found = self._toolboxes.get(key) if view.shares_all else None
-        if found is not None:
-            return found
-        tools = [tool for tool in view.tools() if spec.tool_names is None or tool.name in spec.tool_names]
-        toolbox = Toolbox(
-            [*tools, *spec.extra_tools],
-            gate=self.broker,
-            hooks=self.hooks,
-            profile=spec.profile,
-            is_lost=view.has_lost,
-        )
-        if view.shares_all:
-            if len(self._toolboxes) > 256:
-                self._toolboxes.clear()
-            self._toolboxes[key] = toolbox
-        return toolbox
-
-    def _system_prompt(self, session: JaatoSession) -> str:
-        """The same for all first, what varies last, so that providers can cache the beginning."""
-        if self._base is None:
-            self._base = _base_instructions(self.workspace)
-        own = session.spec.system_instructions or ""
-        return "\n\n".join(text for text in (self._base, *session.view.instructions(), own.strip()) if text)
-
-    def _keeper(self, session: JaatoSession, caller: ModelCaller) -> ContextKeeper:
-        gc = session.spec.gc
-        model = str(gc.plugin_config.get("model") or caller.model)
-
-        def summarize(text: str) -> str:
-            governor = self.governor(caller.provider, model)
-            return session.generate(text, purpose="summary", caller=replace(caller, model=model, governor=governor))
-
-        limit = caller.provider.traits.context_window(caller.model)
-        return ContextKeeper(load_strategy(gc.type), gc, limit, summarize)
-
-    def _collected(self, session: JaatoSession) -> Callable[[GCResult], None]:
-        def tell(result: GCResult) -> None:
-            session.note_gc(result)
-            self.bus.emit(
-                ContextCollected(
-                    session.agent_id,
-                    result.plugin_name,
-                    result.trigger_reason.value,
-                    result.tokens_before,
-                    result.tokens_after,
-                    result.notification,
-                )
-            )
-
-        return tell
-
     def _attach(self, plugin: ToolPlugin) -> None:
         attach = getattr(plugin, "attach", None)
         if attach is None:
@@ -360,12 +252,3 @@ class JaatoRuntime:
             attach(self)
         except Exception as error:
             raise PluginError(f"plugin '{plugin.name}' failed to attach: {type(error).__name__}: {error}") from error
-
-
-def _base_instructions(workspace: Path) -> str:
-    """The host's own instructions: the project's file, else the user's."""
-    for folder in (workspace / ".jaato", config.jaato_home()):
-        path = folder / "system_instructions.md"
-        if path.is_file():
-            return path.read_text(encoding="utf-8").strip()
-    return ""

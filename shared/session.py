@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from shared import loop
+from shared.accounting import Accounting
 from shared.budget import Budget
 from shared.cancel import CancelToken
 from shared.commands import shown
 from shared.errors import CancelledException, ConfigError, SessionBusy
 from shared.events import AgentOutput, ContextUpdated, HistoryUpdated, TurnCompleted
 from shared.executors.threads import workers
-from shared.gc.base import GCConfig, GCResult, GCTriggerReason
+from shared.gc.base import GCResult, GCTriggerReason
 from shared.history import History, problems
 from shared.ledger import Account
+from shared.mailbox import Mailbox
 from shared.modelcall import ModelCaller
 from shared.plugin import CommandCompletion, UserCommand
 from shared.plugin_view import PluginView
-from shared.providers.base import ModelRequest, ModelSettings, ToolSet
+from shared.providers.base import ModelRequest, ToolSet
+from shared.session_spec import SessionSpec as SessionSpec
 from shared.toolbox import cancelled_result
-from shared.tools import Tool
 from shared.turn import CANCEL_MARK, Outcome, OutputCallback, Turn
 from shared.types import Message, Part, Role
 
@@ -35,24 +36,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 GRACE_SECONDS = 0.25  # how long a cancelled turn may take to end by itself before it is abandoned
-
-
-@dataclass(frozen=True)
-class SessionSpec:
-    """What makes a session the session it is; fixed when it is created."""
-
-    agent_id: str = "main"
-    agent_name: str = "main"
-    agent_path: str = "main"
-    profile: str | None = None
-    system_instructions: str | None = None
-    settings: ModelSettings = ModelSettings()
-    gc: GCConfig = GCConfig()
-    max_turns: int | None = None
-    tool_names: frozenset[str] | None = None  # None: all tools of the view
-    extra_tools: tuple[Tool, ...] = ()  # besides those of the view
-    project: str | None = None  # of the provider's connection; None: what the runtime connected with
-    location: str | None = None
 
 
 class JaatoSession:
@@ -81,12 +64,10 @@ class JaatoSession:
         self._history = History(history)
         self._lock = threading.Lock()
         self._turn: Turn | None = None
-        self._mail: deque[str] = deque()
-        self._mail_callback: Callable[[], str | None] | None = None
-        self.mail_sources: list[Callable[[], list[str]]] = []
+        self.mail = Mailbox()
         self.extras: dict[str, Any] = {}  # what others keep with this session, by their name
         self.on_stand_by: Callable[[CancelToken], AbstractContextManager[None]] | None = None
-        self._accounting: list[dict[str, Any]] = []
+        self._accounting = Accounting()
         self._gc_history: list[GCResult] = []
         self._stream = True
         self._provider_name = provider_name
@@ -174,11 +155,11 @@ class JaatoSession:
 
     def steer(self, text: str) -> None:
         """Leave a message that the model reads before its next call in the turn under way, or the next one."""
-        self._mail.append(text)
+        self.mail.leave(text)
 
     def set_mid_turn_prompt_callback(self, callback: Callable[[], str | None] | None) -> None:
         """Ask this callable before each model call for something the user said in the meantime."""
-        self._mail_callback = callback
+        self.mail.callback = callback
 
     @property
     def turn(self) -> Turn | None:
@@ -224,7 +205,7 @@ class JaatoSession:
             cancel.raise_if_cancelled()  # it may have been given up for lost while plugins were still starting
         self._refresh_if_changed()
         above = cancel or self.cancel_token
-        turn = Turn(self._history, above.child(), self._output_to(on_output), self._take_mail, self._give_back)
+        turn = Turn(self._history, above.child(), self._output_to(on_output), self.mail.take, self.mail.give_back)
         with self._lock:
             if self._turn is not None:
                 raise SessionBusy(f"session '{self.agent_id}' runs a turn already; wait for it or stop it first")
@@ -280,8 +261,7 @@ class JaatoSession:
         with self._lock:
             if self._turn is turn:
                 self._turn = None
-            self._accounting.append(_accounting_row(turn))
-            number = len(self._accounting)
+        number = self._accounting.add(turn)
         self.last_outcome = outcome
         bus = self.runtime.bus
         if bus.wants(TurnCompleted):
@@ -317,8 +297,7 @@ class JaatoSession:
 
     def get_turn_accounting(self) -> list[dict[str, Any]]:
         """One entry per turn: tokens, times and the tools called."""
-        with self._lock:
-            return list(self._accounting)
+        return self._accounting.rows()
 
     def get_context_limit(self) -> int:
         """Size of the model's context in tokens."""
@@ -327,7 +306,7 @@ class JaatoSession:
     def get_context_usage(self) -> dict[str, Any]:
         """How full the context is; token counts are those of the newest model call."""
         usage = self._agent.keeper.usage(self._history)
-        last = self._accounting[-1] if self._accounting else {"prompt": 0, "output": 0}
+        last = self._accounting.last
         return {
             "model": self.model_name,
             "context_limit": usage.context_limit,
@@ -399,20 +378,6 @@ class JaatoSession:
         if self._turn is not None:
             raise SessionBusy(f"session '{self.agent_id}' runs a turn; stop it first")
 
-    def _take_mail(self) -> list[str]:
-        mail: list[str] = []
-        while self._mail:
-            mail.append(self._mail.popleft())
-        for source in self.mail_sources:
-            mail += source()
-        if self._mail_callback is not None and (text := self._mail_callback()):
-            mail.append(text)
-        return mail
-
-    def _give_back(self, unread: list[str]) -> None:
-        """Keep mail for the next turn that the one before could not take any more."""
-        self._mail.extendleft(reversed(unread))
-
     def _output_to(self, on_output: OutputCallback | None) -> OutputCallback:
         bus, agent_id = self.runtime.bus, self.agent_id
 
@@ -430,17 +395,3 @@ class JaatoSession:
 
 def _no_output(kind: str, text: str) -> None:
     return None
-
-
-def _accounting_row(turn: Turn) -> dict[str, Any]:
-    return {
-        "prompt": turn.last_usage.prompt_tokens,
-        "output": turn.last_usage.output_tokens,
-        "total": turn.last_usage.total_tokens,
-        "usage": turn.usage.as_dict(),
-        "model_calls": turn.model_calls,
-        "start_time": turn.started_at,
-        "end_time": turn.started_at + turn.elapsed,
-        "duration_seconds": turn.elapsed,
-        "function_calls": list(turn.calls),
-    }

@@ -131,7 +131,7 @@ class Toolbox:
             return ToolResult(call.id, call.name, text, is_error=True, error_kind=kind)
         except BaseException as error:  # foreign code: not even sys.exit() in a tool may end the host
             log.warning("tool %s failed", call.name, exc_info=True)
-            text = f"Error: {call.name} failed: {_described(error)}"
+            text = f"Error: {call.name} failed: {described(error)}"
             return ToolResult(call.id, call.name, clip(text, self._result_chars), is_error=True)
 
     def _look_up(self, call: FunctionCall) -> Tool:
@@ -245,7 +245,8 @@ def _as_json(value: Any) -> str:
         return _JSON.encode(str(value))
 
 
-def _described(error: BaseException) -> str:
+def described(error: BaseException) -> str:
+    """An error of foreign code in one line: its type and what it says, if it can say it."""
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:  # an exception whose text cannot be made is no reason to lose the result

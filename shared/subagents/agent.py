@@ -41,6 +41,19 @@ class Subagent:
         return [*drained(self._mail), *self.run.take_notes()]
 
     @property
+    def has_mail(self) -> bool:
+        """Whether a message waits for its next model call."""
+        return bool(self._mail)
+
+    def take_back(self, message: str) -> bool:
+        """Withdraw a message that nobody has read; False if it was read."""
+        try:
+            self._mail.remove(message)
+        except ValueError:
+            return False
+        return True
+
+    @property
     def run(self) -> Run:
         """The newest run; an agent is made with its first one."""
         assert self._run is not None

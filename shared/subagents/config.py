@@ -42,7 +42,8 @@ class SubagentConfig:
             try:
                 setattr(self, name, convert(getattr(self, name)))
             except ConfigError as error:
-                wrong.append(f"{name} {error}")
+                text = str(error)
+                wrong.append(text if text.startswith("profile ") else f"{name} {text}")
         if wrong:
             raise ConfigError(f"plugin 'subagent': {'; '.join(wrong)}")
 

@@ -13,6 +13,7 @@ from shared.session import JaatoSession
 from shared.subagents.result import Hop, Status, SubagentResult
 from shared.subagents.run import Run
 from shared.subagents.shape import Shape
+from shared.toolbox import described
 from shared.turn import Outcome
 from shared.types import Message, Role, TokenUsage
 
@@ -31,7 +32,7 @@ def converse(run: Run, session: JaatoSession) -> SubagentResult | None:
     return run.books(result) if result is not None else None
 
 
-def failure(run: Run, error: Exception) -> SubagentResult:
+def failure(run: Run, error: BaseException) -> SubagentResult:
     """The result of a run that could not come to its own end; the text so far is kept."""
     turn, draft = run.turn, run.draft or SubagentResult(run.agent.agent_id, Status.FAILED)
     result = replace(draft, status=Status.FAILED, hops=tuple(run.hops))
@@ -52,7 +53,7 @@ def failure(run: Run, error: Exception) -> SubagentResult:
         case JaatoError():
             result = replace(result, error=str(error), finish_reason="error")
         case _:
-            result = replace(result, error=f"{type(error).__name__}: {error}", finish_reason="error")
+            result = replace(result, error=described(error), finish_reason="error")
     return run.books(result)
 
 

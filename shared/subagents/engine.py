@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -52,7 +53,7 @@ class SpawnCall:
     @property
     def key(self) -> tuple[str, ...]:
         """What makes a second spawn a duplicate of this one."""
-        return (self.profile or "", self.task, str(self.context), self.name or "")
+        return (self.profile or "", self.task, _canonical(self.context), self.name or "", _canonical(self.inline))
 
 
 class Engine:
@@ -69,10 +70,20 @@ class Engine:
             child_tools=child_tools,
         )
 
+    def reconfigure(self, planner: Planner) -> None:
+        """Go on with other settings; runs that are under way keep what they were given."""
+        self.planner = planner
+        self._life.reconfigure(max_concurrent=planner.config.max_concurrent, digest_tokens=planner.config.digest_tokens)
+
     @property
     def slots(self) -> Slots:
         """How many runs work at once, and who waits."""
         return self._life.slots
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no run is queued, running or watched over."""
+        return not self.slots.used and not self.slots.waiting and not self._life.watched
 
     def caller(self, context: ToolContext) -> Caller:
         """The session a tool call comes from; outside any session, the main one."""
@@ -87,10 +98,12 @@ class Engine:
         """Start a run, queued or at once; False if an equal one is live already and is given back."""
         if not call.task.strip():
             raise SubagentConfigError("task: expected what the subagent should do, got an empty text")
+        caller.cancel.raise_if_cancelled()  # a tool that was fenced off starts nothing any more
+        message = task_message(call.task, call.context)
         plan, view, tools = self.prepare(caller, call)
         try:
             agent, fresh = caller.tree.add(
-                partial(self._make, caller, call, plan, tools),
+                partial(self._make, caller, call, plan, tools, message),
                 parent_id=caller.seat.id,
                 key=call.key,
                 max_children=self._limit(caller, "max_children"),
@@ -139,12 +152,18 @@ class Engine:
         """Another run of an agent that waits, with its history and no more rights than it would get now."""
         if not message.strip():
             raise SubagentConfigError("message: expected what to tell the subagent, got an empty text")
+        caller.cancel.raise_if_cancelled()
+        former = agent.run
+        if former.status.is_final:
+            former.done.wait(GRACE_SECONDS)  # its end is being told: what the next run tells comes after that
         said = Message.from_text(Role.USER, message)
         run = caller.tree.resume(agent, lambda: self._run(caller, agent, said, background=background))
         self._life.enter(run)
         return run
 
-    def _make(self, caller: Caller, call: SpawnCall, plan: Plan, tools: frozenset[str], agent_id: str) -> Subagent:
+    def _make(
+        self, caller: Caller, call: SpawnCall, plan: Plan, tools: frozenset[str], message: Message, agent_id: str
+    ) -> Subagent:
         """The agent and its first run, stored before any work; called under the tree's lock."""
         if caller.session.budget is not None:
             caller.session.budget.charge(spawns=1)
@@ -152,8 +171,7 @@ class Engine:
         path = f"{caller.session.agent_path}{PATH_SEPARATOR}{name}"
         agent = Subagent(agent_id, name, plan, caller.seat.id, caller.seat.depth + 1, path, call.key)
         agent.tools = tools
-        message = task_message(call.task, call.context)
-        agent.runs.append(self._run(caller, agent, message, background=call.background))
+        agent.run = self._run(caller, agent, message, background=call.background)
         return agent
 
     def _run(self, caller: Caller, agent: Subagent, message: Message, *, background: bool) -> Run:
@@ -180,26 +198,25 @@ class Engine:
     # -- cancel and close ------------------------------------------------------------------------
 
     def cancel(self, caller: Caller, agent: Subagent, *, soft: bool, reason: str) -> tuple[list[Run], list[Run]]:
-        """Cancel an agent's run and all below it; returns the runs that were live, and those that had ended."""
-        agents = [agent, *caller.tree.below(agent.agent_id)]
-        live = [each.run for each in agents if each.is_live]
-        over = [each.run for each in agents if not each.is_live]
+        """Cancel an agent's run and all below it; returns the runs it stops, and those that had come to their end."""
+        runs = [each.run for each in (agent, *caller.tree.below(agent.agent_id))]
+        live = [run for run in runs if not run.status.is_final]
         for run in live:
             if soft and run.status is Status.RUNNING:
                 run.wind_up()
             else:
                 run.stop(Status.CANCELLED, reason)
         if not soft:
-            for run in live:
-                run.done.wait(4 * GRACE_SECONDS)
-        return live, over
+            _see_off(live)
+        stopped = {run: not run.status.is_final or run.cause is run.status for run in live}
+        return [run for run in live if stopped[run]], [run for run in runs if not stopped.get(run)]
 
     def close(self, caller: Caller, agent: Subagent) -> None:
         """Cancel what runs and let go of the conversations of an agent and all below it; results stay readable."""
         closing = caller.tree.close(agent)
         self.cancel(caller, agent, soft=False, reason="closed by its parent")
-        for each in closing:
-            session, each.session = each.session, None
+        for each, session in closing:
+            each.run.seat = caller.seat  # its own parent's, if that is closed as well, must not be kept alive
             if session is not None:
                 session.close()
 
@@ -207,23 +224,31 @@ class Engine:
 
     def wait(self, caller: Caller, runs: list[Run], *, mode: str = "all", timeout: float | None = None) -> bool:
         """Wait for runs without a slot and without model calls; False if time was up. Raises when cancelled."""
+        if _enough(runs, mode):
+            return True
         deadline = None if timeout is None else time.monotonic() + timeout
-        with caller.session.stand_by("awaiting_child"):
-            while True:
-                pending = [run for run in runs if not run.done.is_open]
-                if not pending or (mode == "any" and len(pending) < len(runs)):
-                    return True
-                if caller.cancel.is_cancelled:
-                    _see_off(pending)
-                    caller.cancel.raise_if_cancelled()
+        with caller.session.stand_by("awaiting_child", caller.cancel):
+            for group in [runs] if mode == "any" else [[run] for run in runs]:
                 left = None if deadline is None else deadline - time.monotonic()
-                if left is not None and left <= 0:
-                    return False
-                wait_any([run.done for run in pending], left, cancel=caller.cancel)
+                if not wait_any([run.done for run in group], left, cancel=caller.cancel):
+                    break
+            if not _enough(runs, mode) and caller.cancel.is_cancelled:
+                _see_off([run for run in runs if not run.background])
+                caller.cancel.raise_if_cancelled()
+        return _enough(runs, mode)
 
 
-def _see_off(runs: list[Run]) -> None:
-    """A cancelled parent leaves when its foreground children have ended; they are cancelled with it."""
+def _enough(runs: Sequence[Run], mode: str) -> bool:
+    ended = [run.done.is_open for run in runs]
+    return all(ended) or (mode == "any" and any(ended))
+
+
+def _see_off(runs: Sequence[Run]) -> None:
+    """Let cancelled runs end: each does by itself, or is abandoned in a moment."""
+    until = time.monotonic() + 4 * GRACE_SECONDS
     for run in runs:
-        if not run.background:
-            run.done.wait(4 * GRACE_SECONDS)
+        run.done.wait(until - time.monotonic())
+
+
+def _canonical(value: object) -> str:
+    return "" if value is None else json.dumps(value, sort_keys=True, default=str)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -12,9 +11,10 @@ from shared.cancel import CancelToken
 from shared.errors import CancelledException
 from shared.events import AgentCompleted, StatusChanged
 from shared.executors.threads import workers
+from shared.plugin_view import PluginView
 from shared.runtime import JaatoRuntime
 from shared.session import JaatoSession, SessionSpec
-from shared.subagents.agent import Subagent, Tree
+from shared.subagents.agent import Subagent
 from shared.subagents.conversation import converse, failure
 from shared.subagents.prompt import system_instructions
 from shared.subagents.result import SubagentResult
@@ -40,6 +40,16 @@ class Lifecycle:
         self._child_tools = child_tools
         self._watchdog = Watchdog(self._abandon, _waits_for_others)
 
+    def reconfigure(self, *, max_concurrent: int, digest_tokens: int) -> None:
+        """Other limits from now on; the runs under way count against them."""
+        self._digest_tokens = digest_tokens
+        self.slots.resize(max_concurrent)
+
+    @property
+    def watched(self) -> int:
+        """How many runs have not ended, as the watchdog knows them."""
+        return self._watchdog.watched
+
     def enter(self, run: Run) -> None:
         """Queue a run; it starts when there is a slot."""
         run.ticket = Ticket(run.seat.id, partial(self._start, run))
@@ -49,7 +59,12 @@ class Lifecycle:
         run.on_end(run.cancel.on_cancel(partial(self._cancelled, run)))
 
     def _start(self, run: Run) -> None:
-        workers.submit(partial(self._work, run))
+        try:
+            workers.submit(partial(self._work, run))
+        except RuntimeError as error:  # no thread to be had; the others in line must not wait for this one
+            if run.ticket is not None:
+                self.slots.hand_back(run.ticket)
+            self.finish(run, failure(run, error))
 
     # -- in the run's own thread -----------------------------------------------------------------
 
@@ -57,13 +72,15 @@ class Lifecycle:
         """From slot to result; whatever happens, the run ends in exactly one final status."""
         if not run.begin():
             return
+        self._watchdog.begun(run)
         try:
             run.cancel.raise_if_cancelled()
             self._tell_status(run)
-            session = run.agent.session or self._open(run)
-            self._narrow(run, session)
+            session = run.agent.session
+            session = self._open(run) if session is None else self._narrowed(run, session)
+            run.cancel.raise_if_cancelled()
             result = converse(run, session)
-        except Exception as error:  # whatever a provider, plugin or bug raises: the run ends with it
+        except BaseException as error:  # whatever a provider, plugin or bug raises: the run ends with it
             if not isinstance(error, CancelledException):
                 log.debug("the run of %s failed", run.agent.agent_id, exc_info=True)
             result = failure(run, error)
@@ -73,6 +90,12 @@ class Lifecycle:
     def _open(self, run: Run) -> JaatoSession:
         """The agent's session, made in its first run."""
         agent, plan = run.agent, run.agent.plan
+        view = run.hand_over_view() or open_view(self._runtime, plan)
+        try:
+            tools, extras = self._allowed(run, view)
+        except BaseException:
+            view.close()
+            raise
         spec = SessionSpec(
             agent_id=agent.agent_id,
             agent_name=agent.name,
@@ -82,7 +105,8 @@ class Lifecycle:
             settings=plan.settings,
             gc=plan.gc,
             max_turns=plan.profile.max_turns,
-            tool_names=frozenset(),  # set to what is allowed before each run
+            tool_names=tools,
+            extra_tools=extras,
             project=plan.project,
             location=plan.location,
         )
@@ -91,24 +115,32 @@ class Lifecycle:
             provider_name=plan.provider.value,
             spec=spec,
             parent=run.seat.session,
-            view=run.hand_over_view() or open_view(self._runtime, plan),
+            budget=run.budget,
+            view=view,
         )
-        session.cancel_token.on_cancel(session.close)  # with its parent's: its own plugins are shut down
-        session.mail_sources.append(agent.take_mail)
+        session.mail.sources.append(agent.take_mail)
         session.on_stand_by = partial(self._without_slot, agent)
         Seat.take(session, run.seat.tree, agent, digest_tokens=self._digest_tokens)
-        agent.session = session
+        if not run.seat.tree.settle(run, session):
+            session.close()
+            raise CancelledException(run.cancel.reason or "closed")
+        session.cancel_token.on_cancel(session.close)  # with its parent's: its own plugins are shut down
         return session
 
-    def _narrow(self, run: Run, session: JaatoSession) -> None:
-        """Give the session the tools it may have now, and this run's budget; rights never grow."""
+    def _narrowed(self, run: Run, session: JaatoSession) -> JaatoSession:
+        """The session with the tools it may have now, and this run's budget; rights never grow."""
+        tools, extras = self._allowed(run, session.view)
+        session.spec = replace(session.spec, tool_names=tools, extra_tools=extras)
+        session.budget = run.budget
+        session.refresh_tools()
+        return session
+
+    def _allowed(self, run: Run, view: PluginView) -> tuple[frozenset[str], tuple[Tool, ...]]:
+        """What the agent may call now, of what it could call before; some tools come besides its plugins'."""
         agent, caller = run.agent, run.seat.session
         extras = allowed_extras(agent.plan, self._child_tools, caller)
-        agent.tools &= allowed_tools(agent.plan, session.view, caller) | {tool.name for tool in extras}
-        kept = tuple(tool for tool in extras if tool.name in agent.tools)
-        session.spec = replace(session.spec, tool_names=agent.tools, extra_tools=kept)
-        session.refresh_tools()
-        session.set_budget(run.budget)
+        agent.tools &= allowed_tools(agent.plan, view, caller) | {tool.name for tool in extras}
+        return agent.tools, tuple(tool for tool in extras if tool.name in agent.tools)
 
     def _without_slot(self, agent: Subagent, cancel: CancelToken) -> AbstractContextManager[None]:
         ticket = agent.run.ticket
@@ -120,18 +152,21 @@ class Lifecycle:
         """Store the result, free what the run held, then tell everybody; only the first end counts."""
         if not run.finish(result):
             return
-        agent, tree = run.agent, run.seat.tree
-        agent.last_activity = time.time()
-        agent.turns += result.turns_used
-        if run.ticket is not None:
-            self.slots.leave(run.ticket)
-        self._watchdog.forget(run)
-        run.release()
-        tree.ended(agent)
-        self._tell_status(run, error=result.error)
-        self._runtime.bus.emit(AgentCompleted(agent.agent_id, result.success, result.token_usage, result.turns_used))
-        _deliver(tree, agent)
-        run.done.open()
+        agent, tree, bus = run.agent, run.seat.tree, self._runtime.bus
+        try:
+            if run.ticket is not None:
+                self.slots.leave(run.ticket)
+            self._watchdog.forget(run)
+            run.release()
+            for each in tree.above(agent):
+                each.run.touch()  # before it counts as ended: who waited for it alone must not look stalled
+            ready = tree.ended(run)
+            self._tell_status(run, error=result.error)
+            bus.emit(AgentCompleted(agent.agent_id, result.success, result.token_usage, result.turns_used))
+            for each_run in ready:
+                each_run.seat.inbox.put(each_run)
+        finally:
+            run.done.open()
 
     def _cancelled(self, run: Run) -> None:
         """The run's token fired: a queued run ends here, a running one has a moment to end by itself."""
@@ -153,15 +188,6 @@ class Lifecycle:
 
 def _waits_for_others(run: Run) -> bool:
     """Whether a run stands still for a good reason: a question has its own time limit, a child its own watch."""
-    if run.phase == "awaiting_permission":
+    if run.phase == "awaiting_permission" or (run.ticket is not None and run.ticket.is_resuming):
         return True
     return run.phase == "awaiting_child" and run.seat.tree.has_live_below(run.agent.agent_id)
-
-
-def _deliver(tree: Tree, agent: Subagent) -> None:
-    """Put finished background runs into their parents' inboxes, once nothing below them works any more."""
-    for each in (agent, *tree.above(agent)):
-        run = each.run
-        ended = run.background and run.result is not None and not run.posted
-        if ended and not tree.has_live_below(each.agent_id) and run.post():
-            run.seat.inbox.put(run)

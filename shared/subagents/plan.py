@@ -12,6 +12,7 @@ from shared.definitions.profile import SubagentProfile
 from shared.definitions.variables import expand_plugin_configs, variables_for
 from shared.errors import ConfigError, SubagentConfigError, unknown_name
 from shared.gc.base import GCConfig
+from shared.gc.loader import load_strategy
 from shared.plugin import Plugin
 from shared.providers import known_providers
 from shared.providers.base import ModelSettings
@@ -214,11 +215,20 @@ class Planner:
                 reasoning_effort=caller.spec.settings.reasoning_effort if effort == "inherit" else effort,
                 max_output_tokens=profile.max_output_tokens,
             ),
-            gc=profile.gc or caller.spec.gc,
+            gc=_loadable(profile.gc) if profile.gc is not None else caller.spec.gc,
             budget=profile.budget or Limits(),
             project=config.project or caller.spec.project,
             location=config.location or caller.spec.location,
         )
+
+
+def _loadable(gc: GCConfig) -> GCConfig:
+    """Settings of a strategy that there is: an unknown one is refused before anything starts."""
+    try:
+        load_strategy(gc.type)
+    except ConfigError as error:
+        raise SubagentConfigError(str(error)) from error
+    return gc
 
 
 def _lowest(general: int, own: int | None) -> int:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from shared.cancel import CancelToken
 from shared.session import JaatoSession
-from shared.subagents.agent import Subagent, Tree
+from shared.subagents.agent import Subagent
 from shared.subagents.inbox import Inbox
+from shared.subagents.tree import Tree
 
 KEY = "subagents"
 SMALL_PART = 20  # of the context: as much as one announcement may take, however much was asked for
@@ -47,7 +48,7 @@ class Seat:
         made = Seat(session, tree, agent, inbox)
         seat: Seat = session.extras.setdefault(KEY, made)
         if seat is made:
-            session.mail_sources.append(seat.inbox.take)
+            session.mail.sources.append(seat.inbox.take)
         return seat
 
 

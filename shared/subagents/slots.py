@@ -52,6 +52,12 @@ class Slots:
         with self._lock:
             return sum(map(len, self._queues.values())) + len(self._resuming)
 
+    def resize(self, limit: int) -> None:
+        """Let more or fewer work at once; nobody who works is stopped."""
+        with self._lock:
+            self.limit = limit
+        self._dispatch()
+
     def enter(self, ticket: Ticket) -> None:
         """Queue up; `ticket.start` runs in this thread or in that of whoever frees a slot."""
         with self._lock:

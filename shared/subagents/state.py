@@ -27,7 +27,7 @@ class Entry:
     version: int
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Slot:
     text: str
     version: int
@@ -44,36 +44,35 @@ class SharedState:
         self._changed = threading.Condition()
         self._slots: dict[str, _Slot] = {}
         self._total = 0
+        self._floor = 0  # no key that is new begins below the versions of those that were forgotten
 
     def set(
         self, key: str, value: Any, *, expected_version: int | None = None, ttl_seconds: float | None = None
     ) -> Entry:
         """Store a value; with `expected_version` only if the key still has that version (0: is not there)."""
-        text = _encoded(key, value)
+        text, copied = _encoded(key, value)
         with self._changed:
-            former = self._slots.get(key)
             now = self._clock()
+            former = self._slots.get(key)
             current = former.version if former is not None and _living(former, now) else 0
             if expected_version is not None and expected_version != current:
                 raise VersionConflict(
                     f"'{key}' has version {current}, not {expected_version}: read it again and retry",
                     current=current,
                 )
-            self._make_room(key, former, text)
-            version = (former.version if former is not None else 0) + 1
+            self._make_room(key, text, now)
+            version = (former.version if former is not None else self._floor) + 1
             expires = None if ttl_seconds is None else now + ttl_seconds
+            self._total += len(text) - (len(former.text) if former is not None else 0)
             self._slots[key] = _Slot(text, version, expires)
             self._changed.notify_all()
-        return Entry(key, value, version)
+        return Entry(key, copied, version)
 
     def get(self, key: str) -> Entry:
         """What stands under a key now."""
         with self._changed:
-            slot = self._slots.get(key)
-            if slot is None or not _living(slot, self._clock()):
-                return Entry(key, None, 0)
-            text, version = slot.text, slot.version
-        return Entry(key, json.loads(text), version)
+            slot = self._read(key)
+        return _entry(key, slot)
 
     def wait_for(self, key: str, version: int, *, timeout: float | None, cancel: CancelToken) -> Entry:
         """Block until the key has at least this version, time is up or `cancel` fires; then what stands there."""
@@ -81,18 +80,16 @@ class SharedState:
         forget = cancel.on_cancel(self._wake)
         try:
             with self._changed:
-                while not cancel.is_cancelled:
-                    slot = self._slots.get(key)
-                    if slot is not None and slot.version >= version:
+                while True:
+                    slot = self._read(key)
+                    left = threading.TIMEOUT_MAX if deadline is None else deadline - time.monotonic()
+                    if (slot is not None and slot.version >= version) or cancel.is_cancelled or not left > 0:
                         break
-                    left = None if deadline is None else deadline - time.monotonic()
-                    if left is not None and left <= 0:
-                        break
-                    self._changed.wait(left)
+                    self._changed.wait(min(left, threading.TIMEOUT_MAX))
         finally:
             forget()
         cancel.raise_if_cancelled()
-        return self.get(key)
+        return _entry(key, slot)
 
     def keys(self, prefix: str = "") -> list[str]:
         """Keys that hold a value, sorted."""
@@ -100,13 +97,31 @@ class SharedState:
             now = self._clock()
             return sorted(key for key, slot in self._slots.items() if key.startswith(prefix) and _living(slot, now))
 
-    def _make_room(self, key: str, former: _Slot | None, text: str) -> None:
-        total = self._total - (len(former.text) if former is not None else 0) + len(text)
-        if former is None and len(self._slots) >= MAX_KEYS:
-            raise ToolError(f"shared state holds {MAX_KEYS} keys already; use fewer, larger values")
-        if total > MAX_TOTAL_CHARS:
-            raise ToolError(f"shared state is full ({MAX_TOTAL_CHARS:,} characters); make other values smaller first")
-        self._total = total
+    def _read(self, key: str) -> _Slot | None:
+        slot = self._slots.get(key)
+        return slot if slot is not None and _living(slot, self._clock()) else None
+
+    def _make_room(self, key: str, text: str, now: float) -> None:
+        """Refuse what does not fit; leases that ran out make room first."""
+        if not self._fits(key, text):
+            self._sweep(key, now)
+        if self._fits(key, text):
+            return
+        if key not in self._slots and len(self._slots) >= MAX_KEYS:
+            raise ToolError(f"shared state holds {MAX_KEYS:,} keys already; use fewer, larger values")
+        raise ToolError(f"shared state is full ({MAX_TOTAL_CHARS:,} characters); make other values smaller first")
+
+    def _fits(self, key: str, text: str) -> bool:
+        former = self._slots.get(key)
+        total = self._total + len(text) - (len(former.text) if former is not None else 0)
+        return total <= MAX_TOTAL_CHARS and (former is not None or len(self._slots) < MAX_KEYS)
+
+    def _sweep(self, kept: str, now: float) -> None:
+        for key, slot in list(self._slots.items()):
+            if key != kept and not _living(slot, now):
+                del self._slots[key]
+                self._total -= len(slot.text)
+                self._floor = max(self._floor, slot.version)
 
     def _wake(self) -> None:
         with self._changed:
@@ -117,13 +132,20 @@ def _living(slot: _Slot, now: float) -> bool:
     return slot.expires_at is None or now < slot.expires_at
 
 
-def _encoded(key: str, value: Any) -> str:
+def _entry(key: str, slot: _Slot | None) -> Entry:
+    return Entry(key, json.loads(slot.text), slot.version) if slot is not None else Entry(key, None, 0)
+
+
+def _encoded(key: str, value: Any) -> tuple[str, Any]:
+    """A value as text, and as whoever reads it will get it."""
     if not key or len(key) > MAX_KEY_CHARS:
         raise ToolError(f"key: expected 1 to {MAX_KEY_CHARS} characters, got {len(key)}")
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        (key + text).encode()  # half characters, which no wire could carry, are refused here
+        copied = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
-        raise ToolError(f"value of '{key}' cannot be written as JSON: {error}") from error
+        raise ToolError(f"value of {key!r} cannot be written as JSON: {error}") from error
     if len(text) > MAX_VALUE_CHARS:
         raise ToolError(f"value of '{key}' has {len(text):,} characters; at most {MAX_VALUE_CHARS:,} are kept")
-    return text
+    return text, copied

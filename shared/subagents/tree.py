@@ -69,7 +69,7 @@ class Tree:
         with self._lock:
             if agent.closed:
                 raise SubagentConfigError(f"{agent.agent_id} is closed: spawn a new subagent")
-            if agent.is_live:
+            if not agent.run.done.is_open:
                 raise SubagentConfigError(
                     f"{agent.agent_id} is {agent.run.status.value}: steer it with send_to_subagent, or wait for it"
                 )
@@ -130,6 +130,8 @@ class Tree:
             named = [agent for agent in self._named.get(name, ()) if self._is_below(agent, caller_id)]
         if len(named) == 1:
             return named[0]
+        if len(still := [agent for agent in named if not agent.closed]) == 1:
+            return still[0]
         if named:
             raise SubagentNotFoundError(f"{len(named)} subagents are named '{name}': use an id: {_listed(named)}")
         raise SubagentNotFoundError(f"no subagent '{name}'. Known: {_listed(self.below(caller_id)) or 'none yet'}")

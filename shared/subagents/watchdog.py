@@ -44,9 +44,10 @@ class Watchdog:
         """Look after a run until it has ended."""
         with self._lock:
             self._runs[run] = None
-            if self._watching:
-                return
-            self._watching = True
+            idle, self._watching = not self._watching, True
+        if not idle:
+            self._look_by(run.deadline or math.inf)
+            return
         try:
             workers.submit(self._look_on)
         except RuntimeError:  # no thread to be had: the next run tries again
@@ -84,9 +85,16 @@ class Watchdog:
                     self._watching = False
                     return
             now = time.monotonic()
-            due = min(now + LOOK_SECONDS, *(self._look(run, now) for run in runs))
+            due = min(now + LOOK_SECONDS, *(self._looked(run, now) for run in runs))
             self._next_look = due
             self._wake.wait(max(0.0, due - time.monotonic()))
+
+    def _looked(self, run: Run, now: float) -> float:
+        try:
+            return self._look(run, now)
+        except Exception:  # one run that cannot be judged must not leave all others unwatched
+            log.exception("cannot watch over %s", run.agent.agent_id)
+            return math.inf
 
     def _look(self, run: Run, now: float) -> float:
         """Do what is due for one run; returns when to look again."""

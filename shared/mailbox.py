@@ -1,0 +1,36 @@
+"""Mailbox: what others want the model to read before its next call."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+Source = Callable[[], list[str]]
+
+
+class Mailbox:
+    """Messages left by anyone, sources that are asked, and a callback for what a user typed meanwhile."""
+
+    def __init__(self) -> None:
+        self._left: deque[str] = deque()
+        self.sources: list[Source] = []
+        self.callback: Callable[[], str | None] | None = None
+
+    def leave(self, text: str) -> None:
+        """Leave a message."""
+        self._left.append(text)
+
+    def give_back(self, unread: list[str]) -> None:
+        """Keep mail for the next turn that the one before could not take any more."""
+        self._left.extendleft(reversed(unread))
+
+    def take(self) -> list[str]:
+        """Everything that waits, each once."""
+        mail: list[str] = []
+        while self._left:
+            mail.append(self._left.popleft())
+        for source in self.sources:
+            mail += source()
+        if self.callback is not None and (text := self.callback()):
+            mail.append(text)
+        return mail
