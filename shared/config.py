@@ -42,6 +42,11 @@ def jaato_home() -> Path:
     return Path(env("JAATO_HOME") or Path.home() / ".jaato").expanduser()
 
 
+def user_home() -> Path:
+    """The user's home folder, where other hosts keep their agents and skills."""
+    return Path.home()
+
+
 def trace_path() -> Path | None:
     """Where the debug trace goes (`JAATO_TRACE_LOG`); None when it is set to nothing."""
     given = os.environ.get("JAATO_TRACE_LOG")

@@ -53,12 +53,16 @@ def run_process(
     on_output: Callable[[bytes], object],
     stdin: bytes = b"",
     merge_stderr: bool = True,
+    stderr_to: int | None = None,
     grace: float = 0.5,
 ) -> ProcessEnd:
-    """Run a program; its output goes to `on_output` piece by piece, in the calling thread."""
+    """Run a program; its output goes to `on_output` piece by piece, in the calling thread.
+
+    What it writes to stderr is part of that, is thrown away, or goes to the descriptor `stderr_to`.
+    """
     mark = secrets.token_hex(12)
     marked = {**env, MARK: f"{env.get(MARK, '')}:{mark}"}  # added to: programs run inside programs
-    errors = subprocess.STDOUT if merge_stderr else subprocess.DEVNULL
+    errors = stderr_to if stderr_to is not None else subprocess.STDOUT if merge_stderr else subprocess.DEVNULL
     with _input(stdin) as source:
         process = _start(argv, cwd=cwd, env=marked, stdin=source, stderr=errors)
     try:

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from shared import config
 from shared.bundled import bundled_folder
-from shared.config import jaato_home
+from shared.definitions.agent_folders import wanted_folders
 from shared.definitions.folder import DefinitionFolder
 from shared.definitions.precedence import Candidate, Explanation, Ranking, Scope, rank
 from shared.definitions.profile import SubagentProfile
@@ -24,7 +25,8 @@ AGENTS_DIR = ".jaato/agents"
 class ProfileCatalogue:
     """Looks at its folders whenever it is asked, so that edited files count at once; safe for threads.
 
-    Project files and extra folders are data: without trust their `auto_approved` is not honoured.
+    Project files and extra folders are data: without trust their `auto_approved` is not honoured. The
+    folders of other hosts are read only if `agent_dirs` names them (`claude`, `opencode`, …), and never trusted.
     """
 
     def __init__(
@@ -34,9 +36,11 @@ class ProfileCatalogue:
         profiles_dir: Path | str = PROFILES_DIR,
         auto_discover: bool = True,
         extra_dirs: Sequence[Path | str] = (),
+        agent_dirs: Sequence[str] = (),
         trust_workspace: bool = False,
         trust_extra: bool = False,
         home: Path | str | None = None,
+        user_home: Path | str | None = None,
     ) -> None:
         self._lock = threading.Lock()
         self._code: dict[str, SubagentProfile] = {}
@@ -46,9 +50,12 @@ class ProfileCatalogue:
         self._scopes: list[tuple[SourceKind, list[DefinitionFolder]]] = []
         if auto_discover:
             base = Path(workspace or Path.cwd()).absolute()
-            own = Path(home or jaato_home()).expanduser()
+            own = Path(home or config.jaato_home()).expanduser()
             self._watch_project(base, base / Path(profiles_dir).expanduser(), own, trusted=trust_workspace)
             self._watch("user", [own / "profiles", own / "agents"], trusted=True)
+            far = Path(user_home or config.user_home()).expanduser()
+            for foreign in wanted_folders(agent_dirs, project=base, home=far):
+                self._watch("extra", [foreign.path], trusted=False, root=foreign.root, recursive=foreign.recursive)
             for extra in extra_dirs:
                 self._watch("extra", [base / Path(extra).expanduser()], trusted=trust_extra)
             self._watch("builtin", [bundled_folder("profiles")], trusted=True)
@@ -136,12 +143,20 @@ class ProfileCatalogue:
         wanted = [path for path in (profiles, base / AGENTS_DIR) if os.path.realpath(path) not in users]
         self._watch("project", wanted, trusted=trusted, root=base)
 
-    def _watch(self, kind: SourceKind, paths: Sequence[Path], *, trusted: bool, root: Path | None = None) -> None:
+    def _watch(
+        self,
+        kind: SourceKind,
+        paths: Sequence[Path],
+        *,
+        trusted: bool,
+        root: Path | None = None,
+        recursive: bool = False,
+    ) -> None:
         folders = []
         for path in paths:
             # A folder that a host put elsewhere was chosen on purpose: links are measured against it.
             within = root if root is not None and path.is_relative_to(root) else None
-            folders.append(DefinitionFolder(path, Source(kind, None, trusted), root=within))
+            folders.append(DefinitionFolder(path, Source(kind, None, trusted), root=within, recursive=recursive))
         self._folders += folders
         self._scopes.append((kind, folders))
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from shared.definitions.source import Problem, Severity
+
 Step = str | int
 Place = tuple[Step, ...]
 
@@ -31,12 +33,17 @@ class Document:
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a text cannot be read."""
+    """Why a text cannot be read, or what was tolerated in it."""
 
     code: str
     text: str
     line: int | None = None
     field: str | None = None
+    severity: Severity = "error"
+
+    def at(self, path: str) -> Problem:
+        """The same, of a file."""
+        return Problem(path, self.line, self.code, self.field, self.text, self.severity)
 
 
 class Unreadable(Exception):

@@ -12,6 +12,8 @@ from shared.definitions.formats import Loader, loader_for, stem_of
 from shared.definitions.profile_file import Reading, unreadable
 from shared.definitions.source import Problem, Source
 
+MAX_FOLDER_DEPTH, MAX_FOLDERS = 8, 500
+
 
 @dataclass(frozen=True)
 class _Kept:
@@ -23,19 +25,23 @@ class _Kept:
 
 
 class DefinitionFolder:
-    """One folder, not recursive, in sorted order. Not safe for threads: its owner holds a lock.
+    """One folder, in sorted order. Not safe for threads: its owner holds a lock.
 
-    `root` is what links must not lead out of; the folder itself if it is left out.
+    `root` is what links must not lead out of; the folder itself if it is left out. The folders inside
+    count only if it is `recursive`.
     """
 
-    def __init__(self, path: Path | str, source: Source, *, root: Path | str | None = None) -> None:
+    def __init__(
+        self, path: Path | str, source: Source, *, root: Path | str | None = None, recursive: bool = False
+    ) -> None:
         self.path = os.path.abspath(path)
         self.readings: tuple[Reading, ...] = ()
         self.problems: tuple[Problem, ...] = ()
         self._source = source
         self._root = root
         self._real_root = ""
-        self._listed: Stamp | None = None
+        self._recursive = recursive
+        self._listed: dict[str, Stamp] = {}  # each folder that was listed; empty: list again
         self._names: dict[str, Loader] = {}
         self._files: dict[str, _Kept] = {}
 
@@ -53,25 +59,27 @@ class DefinitionFolder:
         return not same or self.problems != before
 
     def _list(self) -> None:
-        """The names of the folder; listed again only when the folder itself has changed."""
+        """The names of the folder; listed again only when the folder, or one inside, has changed."""
         try:
-            found = os.stat(self.path)
-            if self._listed == stamp_of(found):
+            if self._listed and all(stamp_of(os.stat(path)) == stamp for path, stamp in self._listed.items()):
                 return
+            found = os.stat(self.path)
             self._resolve_root()
-            with os.scandir(self.path) as entries:
-                names = sorted(entry.name for entry in entries)
+            walk = _Walk(self.path, recursive=self._recursive)
+            walk.enter("", found)
         except (FileNotFoundError, NotADirectoryError):
-            self._set({}, None)
+            self._set({}, {})
         except OSError as error:
-            self._set({}, None, Fault("folder-unreadable", f"cannot be read: {error.strerror or error}"))
+            self._set({}, {}, Fault("folder-unreadable", f"cannot be read: {error.strerror or error}"))
         except Unreadable as error:
-            self._set({}, None, *error.faults)
+            self._set({}, {}, *error.faults)
         else:
-            loaders = {name: loader for name in names if (loader := loader_for(name)) is not None}
-            self._set(loaders, None if is_young(found) else stamp_of(found))
+            loaders = {
+                name: loader for name in walk.names if (loader := loader_for(os.path.basename(name))) is not None
+            }
+            self._set(loaders, {} if walk.young else walk.stamps, *walk.faults)
 
-    def _set(self, names: dict[str, Loader], listed: Stamp | None, *faults: Fault) -> None:
+    def _set(self, names: dict[str, Loader], listed: dict[str, Stamp], *faults: Fault) -> None:
         self._names, self._listed = names, listed
         self.problems = tuple(Problem(self.path, None, fault.code, None, fault.text) for fault in faults)
 
@@ -106,3 +114,42 @@ class DefinitionFolder:
         if old is not None and old.digest == file.digest:
             return _Kept(old.reading, stamp, file.digest)
         return _Kept(loader(file.text, stem=stem, source=source), stamp, file.digest)
+
+
+class _Walk:
+    """The names in a folder and, if wanted, in those inside it, none of them reached through a link."""
+
+    def __init__(self, top: str, *, recursive: bool) -> None:
+        self.names: list[str] = []
+        self.stamps: dict[str, Stamp] = {}
+        self.young = False
+        self.faults: list[Fault] = []
+        self._top, self._recursive = top, recursive
+
+    def enter(self, inside: str, found: os.stat_result, depth: int = 0) -> None:
+        """List one folder; a change while it is listed leaves the older stamp, so it is noticed later."""
+        path = os.path.join(self._top, inside) if inside else self._top
+        self.stamps[path] = stamp_of(found)
+        self.young = self.young or is_young(found)
+        with os.scandir(path) as entries:
+            listed = sorted(entries, key=lambda entry: entry.name)
+        for entry in listed:
+            name = os.path.join(inside, entry.name)
+            if not (self._recursive and entry.is_dir(follow_symlinks=False)):
+                self.names.append(name)
+            elif depth >= MAX_FOLDER_DEPTH or len(self.stamps) >= MAX_FOLDERS:
+                self.faults.append(
+                    Fault("too-many-folders", f"the folder '{name}' is left out: nested too deep or too many")
+                )
+            elif not entry.name.startswith("."):
+                self._enter_quietly(name, entry, depth)
+
+    def _enter_quietly(self, name: str, entry: os.DirEntry[str], depth: int) -> None:
+        try:
+            self.enter(name, entry.stat(follow_symlinks=False), depth + 1)
+        except FileNotFoundError:
+            self.young = True  # it went while we looked: look again
+        except OSError as error:
+            self.faults.append(
+                Fault("folder-unreadable", f"the folder '{name}' cannot be read: {error.strerror or error}")
+            )

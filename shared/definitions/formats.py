@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Protocol
 
+from shared.definitions.agents import read_agent
 from shared.definitions.json_text import read_json
 from shared.definitions.profile_file import Reading, read_profile
 from shared.definitions.source import Source
@@ -23,12 +24,13 @@ FORMATS: Mapping[str, Loader] = {
     ".json": partial(read_profile, parse=read_json),
     ".yaml": partial(read_profile, parse=read_yaml),
     ".yml": partial(read_profile, parse=read_yaml),
+    ".md": read_agent,
 }
 
 
 def loader_for(name: str) -> Loader | None:
-    """The loader for a file name; None for hidden files and for suffixes that are no profile's."""
-    if name.startswith("."):
+    """The loader for a file name; None for hidden files, a README, and suffixes that are no profile's."""
+    if name.startswith(".") or name == "README.md":
         return None
     return FORMATS.get(os.path.splitext(name)[1].lower())
 

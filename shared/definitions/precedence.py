@@ -101,6 +101,7 @@ class _Contest:
         for reading in scope.readings:
             self.problems += reading.problems
             error = next((problem for problem in reading.problems if problem.severity == "error"), None)
+            error = error or next((problem for problem in reading.problems if problem.code == "disabled"), None)
             if reading.profile is not None:
                 usable.setdefault(reading.name, []).append(reading)
             elif error is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -53,6 +53,8 @@ class SubagentProfile:
     max_children: int | None = None
     max_depth: int | None = None
     source: Source = field(default=CODE, compare=False)
+    unmapped_tools: tuple[str, ...] = ()  # names of another host that may be known when an agent is started
+    unmapped_denied: tuple[str, ...] = ()
 
     if TYPE_CHECKING:  # wider than the fields: what is given is made immutable below
 
@@ -86,6 +88,8 @@ class SubagentProfile:
             max_children: int | None = None,
             max_depth: int | None = None,
             source: Source = CODE,
+            unmapped_tools: tuple[str, ...] = (),
+            unmapped_denied: tuple[str, ...] = (),
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -105,7 +109,7 @@ class SubagentProfile:
 
     def as_dict(self) -> dict[str, Any]:
         """Every field as a file would have it, JSON throughout, and where the profile came from."""
-        found = {entry.name: _plain(getattr(self, entry.name)) for entry in fields(self)}
+        found = {name: _plain(getattr(self, name)) for name in FIELDS}
         return {**found, "source": str(self.source)}
 
     def summary(self) -> dict[str, Any]:

@@ -64,14 +64,18 @@ def read_profile(text: str, *, parse: Callable[[str], Document], stem: str, sour
         what = "nothing" if document.value is None else shown(document.value)
         fault = Problem(path, 1, "not-an-object", None, f"expected an object with the fields of a profile, got {what}")
         return Reading(stem, source, None, (fault,))
+    return profile_reading(document, stem=stem, source=source)
+
+
+def profile_reading(document: Document, *, stem: str, source: Source) -> Reading:
+    """A profile from the fields in a document, which must be an object."""
     return _Draft(document, stem, source).reading()
 
 
 def unreadable(error: Unreadable, *, stem: str, source: Source) -> Reading:
     """The outcome for a file whose text cannot be used."""
     path = source.path or stem
-    faults = [Problem(path, fault.line, fault.code, fault.field, fault.text) for fault in error.faults]
-    return Reading(stem, source, None, bounded(faults))
+    return Reading(stem, source, None, bounded([fault.at(path) for fault in error.faults]))
 
 
 def profile_from(name: str, given: Mapping[str, Any]) -> SubagentProfile:
@@ -110,7 +114,7 @@ class _Draft:
             if key == "$schema":
                 continue
             if key not in FIELDS:
-                self._report(str(key), _unknown("field", key, FIELDS), code="unknown-field")
+                self._report(str(key), suggestion(key, FIELDS), code="unknown-field")
             elif value is None and (key in _NULL_REFUSED or key in _NULL_IS_DEFAULT):
                 self._null(key)
             else:
@@ -141,7 +145,7 @@ class _Draft:
             return value
         for key in value:
             if key not in _GC_FIELDS:
-                text = f"{_unknown('gc setting', key, _GC_FIELDS, cutoff=0.8)} It is left out."
+                text = f"{suggestion(key, _GC_FIELDS, kind='gc setting', cutoff=0.8)} It is left out."
                 self._report("gc", text, key, code="gc-unknown-setting", level="warning")
         kept = {key: item for key, item in value.items() if key in _GC_FIELDS}
         kind = kept.get("type")
@@ -179,7 +183,7 @@ class _Draft:
         self._problems.append(Problem(path, line, code, field, text, level))
 
 
-def _unknown(kind: str, key: Any, known: Collection[str], *, cutoff: float = 0.6) -> str:
+def suggestion(key: Any, known: Collection[str], *, kind: str = "field", cutoff: float = 0.6) -> str:
     """As `errors.unknown_name`, but with one suggestion instead of the long list where there is one."""
     if not isinstance(key, str):
         return f"unknown {kind} {shown(key)}: names are text."

@@ -88,7 +88,7 @@ def _hop(run: Run, session: JaatoSession, error: ProviderError) -> bool:
     run.hops.append(Hop(session.model_name, session.provider_name, f"{type(error).__name__}: {error}"))
     own = f"{plan.provider.value}:{plan.model.value}"
     for name in (*plan.profile.fallback_models, own):  # its own model again, if an earlier run had to leave it
-        model, provider = _placed(name, session)
+        model, provider = _placed(name, plan.provider.value, session)
         if any((hop.model, hop.provider) == (model, provider) for hop in run.hops):
             continue
         try:
@@ -99,12 +99,12 @@ def _hop(run: Run, session: JaatoSession, error: ProviderError) -> bool:
     return False
 
 
-def _placed(name: str, session: JaatoSession) -> tuple[str, str]:
+def _placed(name: str, usual: str, session: JaatoSession) -> tuple[str, str]:
     """`provider:model` as model and provider; a colon may be part of a model's name as well."""
     head, colon, rest = name.partition(":")
     if colon and (head in known_providers() or session.runtime.has_provider(head)):
         return rest, head
-    return name, session.provider_name
+    return name, usual
 
 
 def _judged(run: Run, outcome: Outcome) -> SubagentResult:

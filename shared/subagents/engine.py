@@ -200,12 +200,12 @@ class Engine:
     def cancel(self, caller: Caller, agent: Subagent, *, soft: bool, reason: str) -> tuple[list[Run], list[Run]]:
         """Cancel an agent's run and all below it; returns the runs it stops, and those that had come to their end."""
         runs = [each.run for each in (agent, *caller.tree.below(agent.agent_id))]
-        live = [run for run in runs if not run.status.is_final]
+        live = [run for run in runs if run.blame(Status.CANCELLED)]  # all at once: a parent's cancel ends its children
         for run in live:
             if soft and run.status is Status.RUNNING:
                 run.wind_up()
             else:
-                run.stop(Status.CANCELLED, reason)
+                run.cancel.cancel(reason)
         if not soft:
             _see_off(live)
         stopped = {run: not run.status.is_final or run.cause is run.status for run in live}

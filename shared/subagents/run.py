@@ -149,13 +149,6 @@ class Run:
             self.cause = self.cause or cause
             return True
 
-    def stop(self, cause: Status, reason: str) -> bool:
-        """Say what the end means, then cancel. False if the run has ended."""
-        live = self.blame(cause)
-        if live:
-            self.cancel.cancel(reason)
-        return live
-
     # -- how it stands ---------------------------------------------------------------------------
 
     @property

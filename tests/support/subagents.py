@@ -22,7 +22,7 @@ from shared.types import Role
 PATIENCE = 20.0  # seconds before a test that waits for something gives up
 
 Act = Step | Callable[[ModelRequest], Step]
-Acts = str | Sequence[Act] | Callable[[ModelRequest], Step]
+Acts = Step | Sequence[Act] | Callable[[ModelRequest], Step]
 
 
 def is_child(request: ModelRequest) -> bool:
@@ -32,7 +32,7 @@ def is_child(request: ModelRequest) -> bool:
 
 def task_of(request: ModelRequest) -> str:
     """The task of the child that asks, without the context block in front."""
-    first = next((message.text for message in request.messages if message.role is Role.USER), "")
+    first = next(iter(user_texts(request)), "")
     found = re.search(r"<task>\n(.*?)\n</task>", first, re.DOTALL)
     return found[1] if found else first
 
@@ -49,7 +49,7 @@ def last_answer(request: ModelRequest) -> Any:
 
 def user_texts(request: ModelRequest) -> list[str]:
     """What the user, a parent or an inbox said, in order."""
-    return [message.text for message in request.messages if message.role is Role.USER]
+    return [message.text or "" for message in request.messages if message.role is Role.USER]
 
 
 def _parsed(value: Any) -> Any:
@@ -70,7 +70,7 @@ class Play:
     """
 
     def __init__(self, parent: Acts = "the parent's answer", child: Acts = "the child's answer") -> None:
-        self._parent, self._child = parent, child
+        self.parent, self.child = parent, child
         self._lock = threading.Lock()
         self.parent_requests: list[ModelRequest] = []
         self.child_requests: list[ModelRequest] = []
@@ -80,7 +80,7 @@ class Play:
         with self._lock:
             # as it was asked: a session goes on with its own history while the record stays
             (self.child_requests if child else self.parent_requests).append(_frozen(request))
-        return _next(self._child if child else self._parent, request)
+        return _next(self.child if child else self.parent, request)
 
 
 def _frozen(request: ModelRequest) -> ModelRequest:
@@ -88,13 +88,27 @@ def _frozen(request: ModelRequest) -> ModelRequest:
 
 
 def _next(acts: Acts, request: ModelRequest) -> Step:
-    if isinstance(acts, str):
+    if isinstance(acts, (str, Reply, Exception)):
         return acts
     if callable(acts):
         return acts(request)
     said = sum(message.role is Role.MODEL for message in request.messages)
     act = acts[min(said, len(acts) - 1)]
     return act(request) if callable(act) else act
+
+
+class Errands:
+    """A parent that calls the tools it is told to, then says so."""
+
+    def __init__(self) -> None:
+        self.orders: list[tuple[str, Mapping[str, Any]]] = []
+        self.answers: list[Any] = []
+
+    def __call__(self, request: ModelRequest) -> Step:
+        if request.messages[-1].results:
+            self.answers = [_parsed(result.result) for result in request.messages[-1].results]
+            return "done"
+        return calling(*self.orders)
 
 
 class Hold:
@@ -150,6 +164,14 @@ class Stage:
         """Wait for a subagent and return its result."""
         return self.call("get_subagent_result", agent_id=agent_id, wait=True, timeout_seconds=PATIENCE)
 
+    def by_model(self, *orders: tuple[str, Mapping[str, Any]]) -> list[Any]:
+        """The answers to tools that the parent's model calls in one reply; its play must be an errand."""
+        errands = self.play.parent
+        assert isinstance(errands, Errands), "the parent follows a script of its own"
+        errands.orders = list(orders)
+        self.client.send_message("Do it.")
+        return errands.answers
+
     def ask(self, message: str = "go") -> str:
         """A turn of the parent."""
         return self.client.send_message(message)
@@ -165,12 +187,19 @@ def staged(
     context_window: int | None = None,
     providers: Mapping[str, Provider] | None = None,
     trust_workspace: bool = False,
+    expose: Sequence[str] = (),
 ) -> Iterator[Stage]:
-    """A client whose tree follows a play; anything but a Play is what the children do."""
-    play = play if isinstance(play, Play) else Play(child=play) if play is not None else Play()
+    """A client whose tree follows a play; anything but a Play is what the children do, for a parent on errands.
+
+    `plugins` are brought along, `expose` names built-in ones.
+    """
+    play = play if isinstance(play, Play) else Play(Errands(), play if play is not None else "the child's answer")
     registry = PluginRegistry()
+    registry.discover()
     for other in plugins:
         registry.register_plugin(other, expose=True)
+    for name in expose:
+        registry.expose_tool(name)
     plugin = SubagentPlugin()
     registry.register_plugin(plugin)
     registry.expose_tool("subagent", {"auto_discover_profiles": False, **(config or {})})

@@ -8,6 +8,7 @@ from typing import Any
 
 from shared.subagents.agent import Subagent
 from shared.subagents.engine import Engine
+from shared.subagents.result import Status
 from shared.subagents.run import Run
 from shared.toolbox import clip
 from shared.types import TokenUsage
@@ -24,13 +25,20 @@ def running_answer(run: Run, engine: Engine) -> dict[str, Any]:
         "success": True,
         "complete": False,
         "agent_id": run.agent.agent_id,
-        "status": run.status.value,
-        "phase": run.phase,
+        **_live(run),
         **({"queue_position": position} if position is not None else {}),
         "turn_count": turn.model_calls if turn is not None else 0,
         **({"text_so_far": said[-_SO_FAR:]} if said else {}),
         "message": f"{run.agent.name} has not finished; wait_for_subagents waits without using model calls",
     }
+
+
+def _live(run: Run) -> dict[str, str]:
+    """Status and phase of a run that had no result when somebody looked, though it may have one by now."""
+    if run.status is Status.QUEUED:
+        return {"status": Status.QUEUED.value, "phase": Status.QUEUED.value}
+    turn = run.turn
+    return {"status": Status.RUNNING.value, "phase": turn.phase if turn is not None else "model"}
 
 
 def started_answer(run: Run, engine: Engine, *, fresh: bool) -> dict[str, Any]:
@@ -45,7 +53,7 @@ def started_answer(run: Run, engine: Engine, *, fresh: bool) -> dict[str, Any]:
         "success": True,
         "background": True,
         "agent_id": run.agent.agent_id,
-        "status": run.status.value,
+        "status": _live(run)["status"],
         **({"queue_position": position} if position is not None else {}),
         "message": f"{run.agent.name}: {message}",
         **({} if fresh else {"duplicate": True}),

@@ -39,9 +39,9 @@ class Delegation(Plugin):
         self.settings = SubagentConfig.from_dict(config or {})
         for profile in self._added.values():
             self.settings.add_profile(profile)
-        self._catalogue = self._engine = None
-        if self._runtime is not None:
-            self.attach(self._runtime)
+        self._catalogue = None
+        if self._engine is not None:
+            self._engine.reconfigure(Planner(self.settings, self.catalogue))
 
     def attach(self, runtime: JaatoRuntime) -> None:
         """Work on this runtime."""

@@ -18,6 +18,7 @@ _BRIEF_FRAME = 220  # the same of a brief one
 _ALL = RESULT_CHARS * 3 // 4  # of all results in one answer: a tool result that is too long would be cut
 _ONE_OF, _ALL_OF = 40, 4  # one result, and all results of one answer, may take this part of the context
 _ERROR = 2000
+_BRIEF_FIELDS = ("success", "agent_id", "status", "reason")
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,8 @@ def pages(results: Sequence[SubagentResult], room: Room) -> list[dict[str, Any]]
 
 
 def _brief(result: SubagentResult, room: int) -> dict[str, Any]:
-    known = result.as_dict()
-    kept = {key: known[key] for key in ("success", "agent_id", "status", "reason") if key in known}
+    whole = result.as_dict()
+    kept: dict[str, Any] = {key: whole[key] for key in _BRIEF_FIELDS if key in whole}
     error = {"error": clip(result.error, _BRIEF_FRAME // 2)} if result.error is not None and room else {}
     return {**kept, **error, **_piece(result.response, room, 0), "complete": True}
 

@@ -1,0 +1,190 @@
+"""Agents in markdown: front matter as any known host writes it, the body as instructions; they become profiles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from shared.definitions.agent_dialects import Dialect, dialect_of
+from shared.definitions.agent_fields import AGENT_FIELDS, Taken
+from shared.definitions.agent_rights import AgentRights
+from shared.definitions.document import Document, Unreadable
+from shared.definitions.frontmatter import FrontMatter, read_front_matter
+from shared.definitions.profile_fields import FIELDS, Unfit
+from shared.definitions.profile_file import Reading, profile_reading, suggestion, unreadable
+from shared.definitions.rights_keys import is_rights_key, nearly_rights_key, plain
+from shared.definitions.source import Problem, Severity, Source, bounded
+from shared.definitions.tool_list import tool_entries
+from shared.definitions.tool_names import our_names
+
+MAX_DESCRIPTION = 1024
+_NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
+_ELSEWHERE_FIRST = frozenset({"model", "skills", "visibility", "icon", "reasoning_effort"})
+
+
+def read_agent(text: str, *, stem: str, source: Source) -> Reading:
+    """A profile from the text of a markdown file; a file with any error gives none at all."""
+    try:
+        front = read_front_matter(text)
+    except Unreadable as error:
+        return unreadable(error, stem=stem, source=source)
+    return _AgentDraft(front, stem, source, dialect_of(source.path, front.fields)).reading()
+
+
+class _AgentDraft:
+    """An agent on its way to a profile: each field is translated, then judged as those of any profile are."""
+
+    def __init__(self, front: FrontMatter, stem: str, source: Source, dialect: Dialect) -> None:
+        self._front, self._stem, self._source, self._dialect = front, stem, source, dialect
+        self._path = source.path or stem
+        self._problems = [fault.at(self._path) for fault in front.faults]
+        self._given: dict[str, Any] = {}
+        self._from: dict[str, str] = {}  # our field → the key it came from
+        self._disabled = False
+        self._rights = AgentRights(self._report)
+
+    def reading(self) -> Reading:
+        """The profile if nothing is wrong with it."""
+        for key, value in self._front.fields.items():
+            try:
+                self._take(key, value)
+            except Unfit as error:
+                self._report(key, error.code, f"'{key}' {error}", "error", *error.inside)
+        self._take_body()
+        self._settle_rights()
+        self._check_presence()
+        return self._judged()
+
+    # -- the fields ------------------------------------------------------------------------------
+
+    def _take(self, key: str, value: Any) -> None:
+        if is_rights_key(key):
+            self._rights.take(key, value)
+        elif key in FIELDS and key not in _ELSEWHERE_FIRST and key != "system_instructions":
+            if value is not None or key not in ("name", "description"):
+                self._put(key, {key: value})
+        elif key == "provider" or (key == "model" and "provider" in self._front.fields):
+            self._put(key, {key: value})
+        elif (take := AGENT_FIELDS.get(plain(key))) is not None:
+            self._accept(key, take(key, value))
+        elif key != "$schema":
+            self._unknown(key, value)
+
+    def _accept(self, key: str, taken: Taken) -> None:
+        self._disabled = self._disabled or taken.disabled
+        for remark in taken.remarks:
+            self._report(key, remark.code, remark.text, remark.level)
+        self._put(key, taken.values)
+
+    def _put(self, key: str, values: Mapping[str, Any]) -> None:
+        for name, value in values.items():
+            if name in self._given and self._given[name] != value and name != "visibility":
+                raise Unfit(f"says otherwise than '{self._from[name]}': keep one of the two", code="duplicate-key")
+            if name != "visibility" or self._given.get(name) != "internal":
+                self._given[name], self._from[name] = value, key
+
+    def _unknown(self, key: str, value: Any) -> None:
+        """A field that nobody knows is left out, unless it may have been meant to narrow rights."""
+        if (meant := nearly_rights_key(key)) is not None or self._looks_like_tools(value):
+            text = (
+                f"unknown field '{key}': did you mean '{meant or 'tools'}'? It may narrow rights, so it is not left out"
+            )
+            self._report(key, "unknown-field", text, "error")
+            return
+        self._report(key, "unknown-field", f"{suggestion(key, [*FIELDS, *AGENT_FIELDS])} It is left out.", "info")
+
+    def _looks_like_tools(self, value: Any) -> bool:
+        """Whether a value is a list of known tools, in a file that has none elsewhere."""
+        if not isinstance(value, str | list) or any(is_rights_key(key) for key in self._front.fields):
+            return False
+        try:
+            entries = tool_entries(value)
+        except Unfit:
+            return False
+        return len(entries) > 1 and all(
+            entry.name is not None and our_names(entry.name) is not None for entry in entries
+        )
+
+    def _take_body(self) -> None:
+        body = self._front.body.lstrip("\r\n").rstrip()
+        if body:
+            self._given["system_instructions"] = body
+            return
+        level: Severity = "error" if "body" in self._dialect.required else "warning"
+        self._problems.append(
+            Problem(
+                self._path,
+                self._front.body_line,
+                "body-empty",
+                None,
+                "has no text that says what the agent does",
+                level,
+            )
+        )
+
+    # -- what follows from them ------------------------------------------------------------------
+
+    def _settle_rights(self) -> None:
+        rights, own_plugins = self._rights, "plugins" in self._given
+        says = any(plain(key) in ("tools", "allowedtools", "permission", "permissions") for key in self._front.fields)
+        if not says and not own_plugins and not self._dialect.silent_tools:
+            rights.forbid_all()
+            text = f"no 'tools': an agent of {self._dialect.name} has none then"
+            self._problems.append(Problem(self._path, None, "tools-missing", "tools", text, "info"))
+        self._given["tools"] = None if rights.allowed is None else list(rights.allowed)
+        self._given["disallowed_tools"] = list(rights.denied)
+        if not own_plugins:
+            self._given["plugins"] = rights.plugins
+        if rights.agents is not None:
+            self._given.setdefault("allow_agents", list(rights.agents))
+        if self._dialect.max_turns is not None:
+            self._given.setdefault("max_turns", self._dialect.max_turns)
+
+    def _check_presence(self) -> None:
+        if not isinstance(self._given.get("name", ""), str):
+            return  # judged below
+        name = self._given.get("name")
+        if not name:
+            self._given.pop("name", None)
+            level: Severity = "error" if "name" in self._dialect.required else "warning"
+            self._report("name", "name-missing", f"no name: that of the file is used, '{self._stem}'", level)
+        elif not _NAME.fullmatch(name):
+            self._report("name", "name-format", f"name '{name}' is not in lower case with hyphens", "warning")
+        description = self._given.get("description") or ""
+        if isinstance(description, str) and len(description) > MAX_DESCRIPTION:
+            text = f"the description has {len(description):,} characters; more than {MAX_DESCRIPTION:,} are a burden"
+            self._report("description", "description-too-long", text, "warning")
+
+    def _judged(self) -> Reading:
+        document = Document({key: value for key, value in self._given.items() if value is not None}, self._lines)
+        judged = profile_reading(document, stem=self._stem, source=self._source)
+        problems = [*self._problems, *(self._stricter(problem) for problem in judged.problems)]
+        profile = judged.profile
+        if self._disabled and profile is not None:
+            problems.append(
+                Problem(self._path, None, "disabled", "disable", "is switched off by its author", "warning")
+            )
+            profile = None
+        if profile is not None and not any(problem.severity == "error" for problem in problems):
+            unmapped, denied = tuple(self._rights.unmapped), tuple(self._rights.unmapped_denied)
+            profile = (
+                replace(profile, unmapped_tools=unmapped, unmapped_denied=denied) if unmapped or denied else profile
+            )
+        else:
+            profile = None
+        return Reading(judged.name, self._source, profile, bounded(problems))
+
+    def _stricter(self, problem: Problem) -> Problem:
+        if problem.code != "description-missing":
+            return problem
+        return replace(problem, severity="error" if "description" in self._dialect.required else "warning")
+
+    def _lines(self) -> dict[tuple[str | int, ...], int]:
+        """Where each of our fields was written, under the name it has there."""
+        found = {(name,): self._front.line(key) for name, key in self._from.items()}
+        return {place: line for place, line in found.items() if line is not None}
+
+    def _report(self, key: str, code: str, text: str, level: Severity, *inside: str | int) -> None:
+        self._problems.append(Problem(self._path, self._front.line(key, *inside), code, key, text, level))

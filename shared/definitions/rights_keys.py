@@ -1,0 +1,63 @@
+"""The keys of front matter that narrow what an agent may do, under every name that is in use for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from difflib import get_close_matches
+
+#: As `plain` has them, so that `allowed-tools`, `allowed_tools` and `allowedTools` are one.
+RIGHTS_KEYS = frozenset(
+    (
+        "tools",
+        "allowedtools",
+        "disallowedtools",
+        "deniedtools",
+        "excludedtools",
+        "blockedtools",
+        "permission",
+        "permissions",
+        "permissionmode",
+    )
+)
+_WORDS = (
+    r"(?:(?:allowed|disallowed|denied|excluded|blocked)[-_ ]?tools|tools|permissions?(?:[-_ ]?mode)?)(?![A-Za-z0-9_-])"
+)
+#: A rights key with its colon, anywhere in a text.
+_MENTION = re.compile(rf"(?i)(?<![A-Za-z0-9_-])({_WORDS})[\"']?\s*:")
+#: A line that begins as a rights key would, with or without its colon.
+_LINE = re.compile(rf"(?im)^[ \t>|\"'?-]*({_WORDS})")
+#: The same at the margin and with its colon: an entry of its own, whatever surrounds it.
+_ENTRY = re.compile(rf"(?im)^[\"']?({_WORDS})[\"']?[ \t]*:")
+
+
+def plain(key: str) -> str:
+    """A key without the differences between styles of writing."""
+    return key.replace("-", "").replace("_", "").replace(" ", "").lower()
+
+
+def is_rights_key(key: str) -> bool:
+    """Whether a key narrows rights."""
+    return plain(key) in RIGHTS_KEYS
+
+
+def nearly_rights_key(key: str) -> str | None:
+    """The rights key that a misspelt one probably is."""
+    word = plain(key)
+    close = get_close_matches(word, sorted(RIGHTS_KEYS), n=1, cutoff=0.75)
+    return close[0] if close and abs(len(close[0]) - len(word)) <= 2 else None
+
+
+def lost_entry(text: str, fields: Collection[str]) -> str | None:
+    """A rights key that stands at the margin of a text as an entry would, and that is none of the fields."""
+    return _first_lost(_ENTRY, text, fields)
+
+
+def lost_mention(text: str, fields: Collection[str]) -> str | None:
+    """A rights key that may have been swallowed by a damaged text, and that is none of the fields."""
+    return _first_lost(_MENTION, text, fields) or _first_lost(_LINE, text.partition("\n")[2], fields)
+
+
+def _first_lost(pattern: re.Pattern[str], text: str, fields: Collection[str]) -> str | None:
+    present = {plain(field) for field in fields}
+    return next((found for found in pattern.findall(text) if plain(found) not in present), None)

@@ -1,0 +1,1 @@
+"""Drop-in plugins: folders with a `plugin.json` that become ordinary plugins."""

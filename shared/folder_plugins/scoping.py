@@ -1,0 +1,47 @@
+"""Which tools an agent of a plugin has, and the key under which its sessions are kept.
+
+| agent | `tools` | has |
+|---|---|---|
+| of a plugin | a list | exactly those |
+| of a plugin | none | core tools and its own plugin's, never another plugin's |
+| any other | as its profile says | |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shared.definitions.profile import SubagentProfile
+from shared.definitions.source import Source
+from shared.folder_plugins.agent_files import Agent
+
+#: What a child never gets by saying nothing.
+_NOT_CORE = frozenset({"subagent"})
+
+
+def profile_of(
+    agent: Agent, plugin: str, *, core: Mapping[str, frozenset[str]], others: Mapping[str, frozenset[str]]
+) -> SubagentProfile:
+    """The profile of a plugin's agent, given the tools of the core plugins and of all others that are in use."""
+    everything = {**core, **others}
+    if agent.tools is None:
+        plugins = [name for name in core if name not in _NOT_CORE]
+        plugins += [plugin] if plugin not in plugins else []
+    else:
+        wanted = frozenset(agent.tools)
+        plugins = [name for name, tools in everything.items() if tools & wanted]
+    fields = {**agent.fields}
+    fields.pop("tools", None)
+    return SubagentProfile(
+        name=agent.name,
+        plugins=plugins,
+        tools=agent.tools,
+        disallowed_tools=agent.denied,
+        source=Source("plugin", agent.path, trusted=True),
+        **fields,
+    )
+
+
+def pool_key(agent: str, *, plugin: str | None = None) -> str:
+    """The key of an agent's pooled sessions: two plugins may have agents of one name."""
+    return f"plugin-{plugin}-{agent}" if plugin is not None else f"agent-{agent}"
