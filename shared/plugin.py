@@ -77,6 +77,9 @@ class ToolPlugin(Protocol):
 #: get_command_completions(command, args)            completions for a user command
 #: format_permission_request(tool_name, arguments, channel_type) -> PermissionDisplayInfo | None
 #: get_model_requirements() -> list of globs          models the plugin works with
+#: renew() -> plugin                                 another instance, where the class alone cannot make one
+#: get_agents(), get_hooks(), get_skills(), get_skill_folders()   what folder plugins bring besides tools, in force
+#:                                                   while the plugin is exposed
 OPTIONAL_MEMBERS = (
     "known_tools",
     "settle",
@@ -85,6 +88,11 @@ OPTIONAL_MEMBERS = (
     "get_command_completions",
     "format_permission_request",
     "get_model_requirements",
+    "renew",
+    "get_agents",
+    "get_hooks",
+    "get_skills",
+    "get_skill_folders",
 )
 
 

@@ -6,16 +6,21 @@ import logging
 import threading
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from shared.errors import JaatoError, PluginError, unknown_name
 from shared.plugin import ToolPlugin
 from shared.plugin_loading import PluginFactory, builtin_factories, checked, entry_point_factories
 
+if TYPE_CHECKING:
+    from shared.folder_plugins.discovery import Found
+
 log = logging.getLogger(__name__)
 
 
 class PluginCatalogue:
-    """Built-in plugins, those that installed packages publish, and those that code adds."""
+    """Built-in plugins, those that installed packages publish, drop-in folders, and those that code adds."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards tables; never held while a plugin's code runs
@@ -23,19 +28,60 @@ class PluginCatalogue:
         self._factories: dict[str, PluginFactory] = {}
         self._instances: dict[str, ToolPlugin] = {}
         self._published: dict[str, EntryPoint] = {}
+        self._builtin: frozenset[str] = frozenset()
+        self.folders: list[Found] = []  # drop-in plugins, with those that cannot be used
         self.problems: dict[str, str] = {}
 
-    def discover(self, plugin_kind: str = "tool", include_directory: bool = True) -> list[str]:
-        """Find plugins: built-ins, then entry points; one that cannot be loaded is listed in `problems`."""
+    def discover(
+        self,
+        plugin_kind: str = "tool",
+        include_directory: bool = True,
+        *,
+        workspace: Path | str | None = None,
+        trust_workspace: bool | None = None,
+    ) -> list[str]:
+        """Find plugins: built-ins, entry points, drop-in folders; one that cannot be loaded is in `problems`.
+
+        The project's folders count only if its workspace (default: the current folder) is trusted; with
+        `trust_workspace` None the record of `jaato trust` decides.
+        """
         if plugin_kind != "tool":
             raise PluginError(unknown_name("plugin kind", plugin_kind, ["tool"]))
         builtin = builtin_factories()
+        self._builtin = frozenset(builtin)
         if include_directory:
             for name, factory in builtin.items():
                 self._factories.setdefault(name, factory)
         for entry, factory in entry_point_factories():
             self._discover_entry(entry, factory, reserved=builtin)
+        if include_directory:
+            self._discover_folders(Path(workspace) if workspace is not None else None, trust_workspace)
         return self.list_available()
+
+    def core_names(self) -> frozenset[str]:
+        """The plugins that come with this package."""
+        return self._builtin
+
+    def _discover_folders(self, workspace: Path | None, trust_workspace: bool | None) -> None:
+        from shared.folder_plugins.places import plugin_folders
+
+        folders = plugin_folders(workspace, trust_workspace=trust_workspace)
+        if not folders and not self.folders:
+            return
+        from shared.folder_plugins.discovery import factory_of, open_folders, refused, take_over, usable
+
+        former = usable(self.folders)
+        self.folders = open_folders(folders, taken=self._factories.keys() - former.keys())
+        found = usable(self.folders)
+        for name in former.keys() - found.keys():
+            self._factories.pop(name, None)
+            self._instances.pop(name, None)
+        for name, opened in found.items():
+            self._factories[name] = factory_of(opened)
+            take_over(self._instances.get(name), opened)
+            self.problems.pop(name, None)
+        for name, problem in refused(self.folders):
+            self._report(name, problem)
 
     def _discover_entry(self, entry: EntryPoint, factory: PluginFactory, *, reserved: Iterable[str]) -> None:
         name = entry.name

@@ -30,6 +30,7 @@ class PluginView:
         self._registry = registry
         self._chosen = None if names is None else list(dict.fromkeys(names))
         self._own: dict[str, ToolPlugin] = {}
+        self._asked: dict[str, list[Tool]] = {}  # tools of own instances
         configs = self.configs = dict(configs or {})
         for name in [*self.names, *configs]:
             if name not in registry.list_available():
@@ -56,11 +57,26 @@ class PluginView:
         """The enabled tools of all plugins of the view, in its order."""
         registry, found = self._registry, list[Tool]()
         for name in self.names:
-            if name in self._own:
-                found += [tool for tool in plugin_tools(self._own[name]) if not registry.is_switched_off(tool.name)]
+            if (own := self._own.get(name)) is not None:
+                found += [tool for tool in self._tools_of(name, own) if not registry.is_switched_off(tool.name)]
             else:
                 found += registry.tools([name])
         return found
+
+    def _tools_of(self, name: str, own: ToolPlugin) -> list[Tool]:
+        """The tools of an own instance: asked for once, except where they come and go."""
+        if hasattr(own, "known_tools"):
+            return plugin_tools(own)
+        if name not in self._asked:
+            self._asked[name] = plugin_tools(own)
+        return self._asked[name]
+
+    def settle(self) -> None:
+        """Give plugins whose tools are still on their way a moment, shared ones and the view's own."""
+        self._registry.settle()
+        for plugin in self._own.values():
+            if callable(settle := getattr(plugin, "settle", None)):
+                settle()
 
     def instructions(self) -> list[str]:
         """What the plugins say in the system prompt."""
@@ -72,8 +88,8 @@ class PluginView:
         """The instance of a plugin that this view uses, unless it was taken out of use."""
         if name not in self.names:
             return None
-        if name in self._own:
-            return self._own[name]
+        if (own := self._own.get(name)) is not None:
+            return own
         return self._registry.get_plugin(name) if self._registry.is_exposed(name) else None
 
     def has_lost(self, tool: Tool) -> bool:

@@ -52,7 +52,7 @@ class PluginRegistry(PluginCatalogue):
             if name in self._exposed:
                 raise PluginError(f"plugin '{name}' is exposed already; unexpose it before replacing it")
             former = self._factories.get(name), self._instances.get(name)
-            self._factories[name], self._instances[name] = type(plugin), plugin
+            self._factories[name], self._instances[name] = getattr(plugin, "renew", type(plugin)), plugin
             try:
                 if expose:
                     self.expose_tool(name, config)
@@ -113,12 +113,24 @@ class PluginRegistry(PluginCatalogue):
                 shut_down(entry.plugin, name)
 
     def expose_all(self, config: Mapping[str, PluginConfig] | None = None) -> list[str]:
-        """Expose every available plugin but those with nothing to offer here; returns the exposed names."""
+        """Expose every available plugin but those with nothing to offer here; returns the exposed names.
+
+        A drop-in folder that fails to start, without settings given for it, is reported in `problems`.
+        """
         given = dict(config or {})
         for name in given:
             if name not in self._factories:
                 raise PluginError(unknown_name("plugin", name, self._factories))
-        return [name for name in self.list_available() if self.expose_tool(name, given.get(name))]
+        dropped_in = {each.manifest.name for each in self.folders if hasattr(each, "manifest")}
+        exposed: list[str] = []
+        for name in self.list_available():
+            try:
+                exposed += [name] if self.expose_tool(name, given.get(name)) else []
+            except JaatoError as error:
+                if name not in dropped_in or name in given:
+                    raise
+                self._report(name, str(error))
+        return exposed
 
     def unexpose_all(self) -> None:
         """Take all plugins out of use."""

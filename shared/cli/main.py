@@ -19,7 +19,11 @@ class LazyGroup(click.Group):
 
     COMMANDS: ClassVar[dict[str, tuple[str, str, str]]] = {
         "demo": ("shared.cli.demo", "demo", "Watch a scripted model work on a folder with real tools, offline."),
+        "plugins": ("shared.cli.plugins", "plugins", "List plugins, where they come from and what is wrong with them."),
+        "profiles": ("shared.cli.profiles", "profiles", "List, check and explain the profiles of this folder."),
         "run": ("shared.cli.run", "run", "Give a model one task and print its answer."),
+        "skills": ("shared.cli.skills", "skills", "List, show and check skills."),
+        "trust": ("shared.cli.trust", "trust", "Let a workspace run code and grant rights, after a look at it."),
     }
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -48,7 +52,7 @@ def cli() -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command and leave with its exit code; nobody who mistyped sees a traceback."""
     try:
-        cli.main(args=None if argv is None else list(argv), prog_name="jaato", standalone_mode=False)
+        code = cli.main(args=None if argv is None else list(argv), prog_name="jaato", standalone_mode=False)
     except click.exceptions.Exit as leaving:
         sys.exit(leaving.exit_code)
     except click.ClickException as error:
@@ -60,4 +64,4 @@ def main(argv: Sequence[str] | None = None) -> None:
     except (JaatoError, OSError) as error:
         click.echo(f"jaato: {error}", err=True)
         sys.exit(EXIT_ERROR)
-    sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)  # click hands over the code of a command that left early

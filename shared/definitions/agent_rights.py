@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,6 +85,7 @@ class AgentRights:
             found = self._tools(key, entry)
             names |= dict.fromkeys(found)
             rest |= {} if found else {_elsewhere(entry): None}
+        self._say_unmapped(key, rest)
         self._only(names, rest)
 
     def _tools(self, key: str, entry: ToolEntry) -> tuple[str, ...]:
@@ -99,10 +100,13 @@ class AgentRights:
             return ()
         if entry.text == "*":
             self.report(key, "tool-pattern", "'*' beside other names is doubtful and gives nothing", "warning")
-        elif not names and mcp_name(entry.text) is None:
-            kind = "there is no such tool here" if names is not None else "not known before an agent is started"
-            self.report(key, "tool-unmapped", f"tool '{entry.text}': {kind}", "info")
         return names or ()
+
+    def _say_unmapped(self, key: str, names: Iterable[str]) -> None:
+        """What may still be known when an agent is started is worth a word, but no warning."""
+        if shown_names := ", ".join(f"'{name}'" for name in names if "__" not in name and "(" not in name):
+            text = f"no tool here is known by these names, which count only if a plugin brings them: {shown_names}"
+            self.report(key, "tool-unmapped", text, "info")
 
     def _deny(self, key: str, value: Any) -> None:
         if value is None:
@@ -153,8 +157,7 @@ class AgentRights:
             self.denied |= dict.fromkeys(outcome.denied)
             self.unmapped_denied |= dict.fromkeys(outcome.unknown_denied)
         else:
-            for name in outcome.unknown_allowed:
-                self.report(key, "tool-unmapped", f"tool '{name}': not known before an agent is started", "info")
+            self._say_unmapped(key, outcome.unknown_allowed)
             self._only(dict.fromkeys(outcome.allowed), dict.fromkeys(outcome.unknown_allowed))
 
     def _only(self, names: dict[str, None], unmapped: dict[str, None]) -> None:

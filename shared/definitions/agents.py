@@ -21,6 +21,10 @@ from shared.definitions.tool_names import our_names
 
 MAX_DESCRIPTION = 1024
 _NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
+#: Single words that are hardly meant as anything but a tool.
+_ALONE = [
+    [name] for name in ("Read", "Write", "Edit", "Grep", "Glob", "LS", "Bash", "WebSearch", "WebFetch", "TodoWrite")
+]
 _ELSEWHERE_FIRST = frozenset({"model", "skills", "visibility", "icon", "reasoning_effort"})
 
 
@@ -43,6 +47,7 @@ class _AgentDraft:
         self._given: dict[str, Any] = {}
         self._from: dict[str, str] = {}  # our field → the key it came from
         self._disabled = False
+        self._doubtful = bool(front.swallowing)
         self._rights = AgentRights(self._report)
 
     def reading(self) -> Reading:
@@ -87,25 +92,27 @@ class _AgentDraft:
 
     def _unknown(self, key: str, value: Any) -> None:
         """A field that nobody knows is left out, unless it may have been meant to narrow rights."""
-        if (meant := nearly_rights_key(key)) is not None or self._looks_like_tools(value):
-            text = (
-                f"unknown field '{key}': did you mean '{meant or 'tools'}'? It may narrow rights, so it is not left out"
-            )
+        meant = nearly_rights_key(key) or ("tools" if self._looks_like_tools(value) else None)
+        if meant is not None:
+            text = f"unknown field '{key}': did you mean '{meant}'? It may narrow rights, so it is not left out"
             self._report(key, "unknown-field", text, "error")
-            return
-        self._report(key, "unknown-field", f"{suggestion(key, [*FIELDS, *AGENT_FIELDS])} It is left out.", "info")
+        else:
+            self._doubtful = self._doubtful or bool(self._front.damaged)
+            self._report(key, "unknown-field", f"{suggestion(key, FIELDS)} It is left out.", "info")
+
+    def _says_rights(self) -> bool:
+        return any(is_rights_key(key) for key in self._front.fields)
 
     def _looks_like_tools(self, value: Any) -> bool:
         """Whether a value is a list of known tools, in a file that has none elsewhere."""
-        if not isinstance(value, str | list) or any(is_rights_key(key) for key in self._front.fields):
+        if not isinstance(value, str | list) or self._says_rights():
             return False
         try:
             entries = tool_entries(value)
         except Unfit:
             return False
-        return len(entries) > 1 and all(
-            entry.name is not None and our_names(entry.name) is not None for entry in entries
-        )
+        known = [entry.name for entry in entries if entry.name is not None and our_names(entry.name) is not None]
+        return len(known) == len(entries) and (len(known) > 1 or known in _ALONE)
 
     def _take_body(self) -> None:
         body = self._front.body.lstrip("\r\n").rstrip()
@@ -133,6 +140,10 @@ class _AgentDraft:
             rights.forbid_all()
             text = f"no 'tools': an agent of {self._dialect.name} has none then"
             self._problems.append(Problem(self._path, None, "tools-missing", "tools", text, "info"))
+        elif self._doubtful and not self._says_rights():
+            rights.forbid_all()
+            text = "no 'tools', but what was mended may have held them: none are given; mend the file"
+            self._problems.append(Problem(self._path, None, "tools-doubtful", "tools", text, "warning"))
         self._given["tools"] = None if rights.allowed is None else list(rights.allowed)
         self._given["disallowed_tools"] = list(rights.denied)
         if not own_plugins:

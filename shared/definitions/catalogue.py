@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,9 @@ from shared.errors import ConfigError
 
 PROFILES_DIR = ".jaato/profiles"
 AGENTS_DIR = ".jaato/agents"
+
+#: The profiles of each plugin; the same object as long as they are the same.
+PluginProfileSource = Callable[[], Mapping[str, tuple[SubagentProfile, ...]]]
 
 
 class ProfileCatalogue:
@@ -45,6 +48,8 @@ class ProfileCatalogue:
         self._lock = threading.Lock()
         self._code: dict[str, SubagentProfile] = {}
         self._plugins: dict[str, tuple[SubagentProfile, ...]] = {}
+        self._plugin_source: PluginProfileSource | None = None
+        self._followed: Mapping[str, tuple[SubagentProfile, ...]] = {}
         self._ranking: Ranking | None = None
         self._folders: list[DefinitionFolder] = []
         self._scopes: list[tuple[SourceKind, list[DefinitionFolder]]] = []
@@ -87,6 +92,11 @@ class ProfileCatalogue:
             self._plugins[plugin] = given
             self._ranking = None
 
+    def follow_plugins(self, source: PluginProfileSource) -> None:
+        """Ask this source, before every look, for the profiles of all plugins in use."""
+        with self._lock:
+            self._plugin_source = source
+
     # -- questions -------------------------------------------------------------------------------
 
     def get(self, name: str) -> SubagentProfile:
@@ -119,7 +129,10 @@ class ProfileCatalogue:
     # -- inside ----------------------------------------------------------------------------------
 
     def _look(self) -> Ranking:
+        followed = self._plugin_source() if self._plugin_source is not None else self._followed
         with self._lock:
+            if followed is not self._followed:
+                self._followed, self._ranking = followed, None
             changed = [folder.look() for folder in self._folders]
             if self._ranking is None or any(changed):
                 problems = [problem for folder in self._folders for problem in folder.problems]
@@ -129,7 +142,8 @@ class ProfileCatalogue:
     def _ordered(self) -> Iterator[Scope]:
         """Everything there is, strongest scope first."""
         yield Scope("code", tuple(_given(profile) for profile in self._code.values()))
-        plugins = Scope("plugin", tuple(_given(each) for every in self._plugins.values() for each in every))
+        brought = {**self._followed, **self._plugins}.values()
+        plugins = Scope("plugin", tuple(_given(each) for every in brought for each in every))
         for kind, folders in self._scopes:
             if kind == "builtin":
                 yield plugins

@@ -19,7 +19,7 @@ from shared.definitions.yaml_text import read_yaml
 
 _FENCE = re.compile(r"^---[ \t]*$", re.MULTILINE)
 _OPENING = re.compile(r"\A(?:[ \t]*\n)?---[ \t]*(?:\n|\Z)")
-_KEY_LINE = re.compile(r"\A[ \t]*[\"']?[A-Za-z_][\w-]*[\"']?[ \t]*:(?:[ \t]|$)")
+_KEY_LINE = re.compile(r"\A[ \t]*[\"']?[A-Za-z_][\w-]*[\"']?[ \t]*:(?:\s|$)")
 _COMMENT = re.compile(r"(?m)^[ \t]*#[ \t]*(?=\S)")
 _HEAD_LINES = 20  # how far from the top text that looks like front matter is taken for some
 _EMPTY = Document(None, dict)
@@ -29,13 +29,15 @@ _EMPTY = Document(None, dict)
 class FrontMatter:
     """The fields as they are written, the body verbatim, and what had to be tolerated to read them.
 
-    `damaged` has the keys whose text was mended; `body_line` is the line on which the body begins.
+    `damaged` has the keys whose text was mended, `swallowing` those of them that took more lines than their
+    own; `body_line` is the line on which the body begins.
     """
 
     fields: Mapping[str, Any]
     body: str
     faults: tuple[Fault, ...] = ()
     damaged: frozenset[str] = frozenset()
+    swallowing: frozenset[str] = frozenset()
     body_line: int = 1
     document: Document = field(default=_EMPTY, compare=False, repr=False)
 
@@ -82,7 +84,8 @@ def _mended(block: str, error: Unreadable, above: int) -> FrontMatter:
     except Unreadable as final:
         raise Unreadable(*(_moved(fault, above) for fault in final.faults)) from None
     faults = tuple(_moved(fault, above) for fault in mended.faults)
-    return FrontMatter(mended.fields, "", faults, mended.damaged, document=_shifted(mended.document, above))
+    document = _shifted(mended.document, above)
+    return FrontMatter(mended.fields, "", faults, mended.damaged, mended.swallowing, document=document)
 
 
 def _require_rights(block: str, body: str, fields: Mapping[str, Any]) -> None:

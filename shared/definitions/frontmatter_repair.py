@@ -41,6 +41,7 @@ class Mended:
     fields: dict[str, Any] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     damaged: frozenset[str] = frozenset()
+    swallowing: frozenset[str] = frozenset()  # those that took more than their own line
     starts: dict[Place, int] = field(default_factory=dict)
 
     @property
@@ -87,6 +88,7 @@ def mend(block: str, error: Unreadable) -> Mended:
     if not damaged:
         raise error  # each line is sound by itself: what is wrong lies between them
     mended.damaged = frozenset(entry.key for entry in damaged)
+    mended.swallowing = frozenset(entry.key for entry in damaged if any(map(str.strip, entry.lines[1:])))
     return mended
 
 

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from shared.definitions.agent_folders import wanted_folders
 from shared.definitions.catalogue import AGENTS_DIR, PROFILES_DIR
 from shared.definitions.document import Unreadable
 from shared.definitions.files import read_file
 from shared.definitions.folder import DefinitionFolder
 from shared.definitions.formats import FORMATS, loader_for, stem_of
 from shared.definitions.precedence import Scope, rank
-from shared.definitions.profile_file import unreadable
+from shared.definitions.profile_file import Reading, unreadable
 from shared.definitions.source import Problem, Source
 from shared.definitions.variables import workspace_root
 
 
-def lint(path: Path | str) -> list[Problem]:
-    """What is wrong with a file, a folder of profiles, or the `.jaato` folders of a project; empty if nothing is."""
+def lint(path: Path | str, *, agent_dirs: Sequence[str] = ()) -> list[Problem]:
+    """What is wrong with a file, a folder of definitions, or the folders of a project; empty if nothing is.
+
+    A project is a folder with `.jaato` inside; `agent_dirs` adds its folders for other hosts.
+    """
     place = Path(os.path.abspath(path))
     if not os.path.lexists(place):
         return [Problem(str(place), None, "missing", None, "there is no such file or folder")]
-    found = _folders(place) if place.is_dir() else _file(place)
+    found = _folders(place, agent_dirs) if place.is_dir() else _file(place)
     return sorted(found, key=lambda problem: (problem.path, problem.line or 0))
 
 
@@ -40,10 +45,29 @@ def _file(path: Path) -> list[Problem]:
     return list(loader(file.text, stem=stem_of(path.name), source=source).problems)
 
 
-def _folders(path: Path) -> list[Problem]:
-    project = [path / PROFILES_DIR, path / AGENTS_DIR] if (path / ".jaato").is_dir() else []
-    folders = [DefinitionFolder(each, Source("extra"), root=workspace_root(path)) for each in project or [path]]
+def _folders(path: Path, agent_dirs: Sequence[str]) -> list[Problem]:
+    root = workspace_root(path)
+    own = [path / PROFILES_DIR, path / AGENTS_DIR] if (path / ".jaato").is_dir() else []
+    foreign = [each for each in wanted_folders(agent_dirs, project=path, home=path) if each.path.is_dir()]
+    folders = [DefinitionFolder(each, Source("extra"), root=root) for each in own]
+    folders += [DefinitionFolder(each.path, Source("extra"), root=root, recursive=each.recursive) for each in foreign]
+    if not folders:
+        folders = [DefinitionFolder(path, Source("extra"), root=root, recursive=True)]
     for folder in folders:
         folder.look()
-    scope = Scope("extra", tuple(reading for folder in folders for reading in folder.readings))
-    return list(rank([scope], [problem for folder in folders for problem in folder.problems]).problems)
+    together = [Scope("extra", tuple(_read_in(folders[: len(own)])))]  # the two of a project are one scope
+    apart = [Scope("extra", tuple(readings)) for folder in folders[len(own) :] for readings in _by_place(folder)]
+    found = [problem for scope in (*together, *apart) for problem in rank([scope], ()).problems]
+    return found + [problem for folder in folders for problem in folder.problems]
+
+
+def _read_in(folders: Sequence[DefinitionFolder]) -> Iterator[Reading]:
+    return (reading for folder in folders for reading in folder.readings)
+
+
+def _by_place(folder: DefinitionFolder) -> Iterable[list[Reading]]:
+    """The readings of a folder that was chosen by hand, in which each one inside stands for itself."""
+    places: dict[str, list[Reading]] = {}
+    for reading in folder.readings:
+        places.setdefault(os.path.dirname(reading.source.path or ""), []).append(reading)
+    return places.values()

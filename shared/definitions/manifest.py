@@ -15,8 +15,6 @@ from shared.definitions.source import Problem, bounded
 from shared.errors import ConfigError
 
 Dialect = Literal["ally", "conduit", "claude"]
-MANIFEST = "plugin.json"
-CLAUDE_MANIFEST = ".claude-plugin/plugin.json"
 MANIFEST_SCHEMA_PATH = Path(__file__).parent / "schemas" / "plugin.schema.json"
 
 #: Fields that mean something here.

@@ -26,7 +26,7 @@ _WORDS = (
 #: A rights key with its colon, anywhere in a text.
 _MENTION = re.compile(rf"(?i)(?<![A-Za-z0-9_-])({_WORDS})[\"']?\s*:")
 #: A line that begins as a rights key would, with or without its colon.
-_LINE = re.compile(rf"(?im)^[ \t>|\"'?-]*({_WORDS})")
+_LINE = re.compile(rf"(?im)^[ \t>|\"'?-]*({_WORDS[: _WORDS.rindex('(?!')]})(?![A-Za-z0-9])")
 #: The same at the margin and with its colon: an entry of its own, whatever surrounds it.
 _ENTRY = re.compile(rf"(?im)^[\"']?({_WORDS})[\"']?[ \t]*:")
 
@@ -42,10 +42,12 @@ def is_rights_key(key: str) -> bool:
 
 
 def nearly_rights_key(key: str) -> str | None:
-    """The rights key that a misspelt one probably is."""
-    word = plain(key)
-    close = get_close_matches(word, sorted(RIGHTS_KEYS), n=1, cutoff=0.75)
-    return close[0] if close and abs(len(close[0]) - len(word)) <= 2 else None
+    """The rights key that a misspelt one probably is, or that is a part of it because a colon or line break got lost."""
+    for word in dict.fromkeys(map(plain, (key, *key.split()))):
+        close = get_close_matches(word, sorted(RIGHTS_KEYS), n=1, cutoff=0.75)
+        if close and abs(len(close[0]) - len(word)) <= 2:
+            return close[0]
+    return None
 
 
 def lost_entry(text: str, fields: Collection[str]) -> str | None:
@@ -54,8 +56,23 @@ def lost_entry(text: str, fields: Collection[str]) -> str | None:
 
 
 def lost_mention(text: str, fields: Collection[str]) -> str | None:
-    """A rights key that may have been swallowed by a damaged text, and that is none of the fields."""
-    return _first_lost(_MENTION, text, fields) or _first_lost(_LINE, text.partition("\n")[2], fields)
+    """A rights key that may have been swallowed by a damaged text, and that is none of the fields.
+
+    In a text that is damaged already a misspelt key counts as one, and so does a line that begins with one.
+    """
+    if (
+        found := _first_lost(_MENTION, text, fields) or _first_lost(_LINE, text.partition("\n")[2], fields)
+    ) is not None:
+        return found
+    present = {plain(field) for field in fields}
+    for line in text.split("\n"):
+        for before in line.split(":")[:-1]:
+            words = before.split()[-2:]
+            for word in (words[-1:], words):
+                meant = nearly_rights_key("".join(word).strip("\"'-> "))
+                if meant is not None and meant not in present:
+                    return " ".join(word)
+    return None
 
 
 def _first_lost(pattern: re.Pattern[str], text: str, fields: Collection[str]) -> str | None:

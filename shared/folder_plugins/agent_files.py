@@ -108,8 +108,8 @@ class _Draft:
             return None
         if rights.agents is not None and "allow_agents" not in fields:
             fields["allow_agents"] = rights.agents
-        tools = None if rights.allowed is None else tuple((*rights.allowed, *rights.unmapped))
-        return Agent(name, self._path, fields, tools, tuple((*rights.denied, *rights.unmapped_denied)))
+        tools = None if rights.allowed is None else (*rights.allowed, *rights.unmapped)
+        return Agent(name, self._path, fields, tools, (*rights.denied, *rights.unmapped_denied))
 
     def _read(self, root: Path) -> None:
         text = read_file(str(root / self._entry.system_prompt_file), root=os.path.realpath(root)).text

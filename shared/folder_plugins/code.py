@@ -8,6 +8,7 @@ import itertools
 import re
 import sys
 import threading
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -32,12 +33,15 @@ class PluginCode:
         """Import the package and let it register; one that does not return in time is given up."""
         task = workers.submit(lambda: self._register(api))
         if not task.wait(REGISTER_SECONDS):
+            self.unload()
             raise PluginError(f"plugin '{self._plugin}': register(api) did not return within {REGISTER_SECONDS:g} s")
         try:
             task.result()
         except PluginError:
+            self.unload()
             raise
         except (Exception, SystemExit) as error:  # foreign code: whatever it does, the host goes on
+            self.unload()
             raise PluginError(f"plugin '{self._plugin}' failed to load: {type(error).__name__}: {error}") from error
 
     def unload(self) -> None:
@@ -55,18 +59,25 @@ class PluginCode:
 
     def _load(self) -> ModuleType:
         spec = importlib.util.spec_from_file_location(
-            self._name, self._file, submodule_search_locations=[str(self._file.parent)]
+            self._name,
+            self._file,
+            loader=_FromSource(self._name, str(self._file)),
+            submodule_search_locations=[str(self._file.parent)],
         )
         if spec is None or spec.loader is None:
             raise PluginError(f"plugin '{self._plugin}': {self._file} cannot be imported")
         module = importlib.util.module_from_spec(spec)
         sys.modules[self._name] = module
-        try:
-            spec.loader.exec_module(module)
-        except BaseException:
-            self.unload()
-            raise
+        spec.loader.exec_module(module)
         return module
+
+
+class _FromSource(SourceFileLoader):
+    """Reads the source every time: compiled code of a file that was edited a moment ago would be the old one."""
+
+    def path_stats(self, path: Any) -> Any:
+        """Without an age a file is neither looked up in the cache of compiled code nor put there."""
+        raise OSError("not cached")
 
 
 def _provide_sdk() -> None:

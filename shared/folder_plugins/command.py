@@ -102,7 +102,7 @@ def _argv(
         kind, _, key = name.partition(".")
         held = {"config": config, "args": args}.get(kind)
         if held is None or not key:
-            return fixed[name] if name in fixed else f"${{{name}}}"
+            return fixed.get(name, f"${{{name}}}")
         value = held.get(key)
         return value if isinstance(value, str) else "" if value is None else json.dumps(value)
 

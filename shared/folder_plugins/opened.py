@@ -9,11 +9,11 @@ from pathlib import Path
 from shared.config import jaato_home
 from shared.definitions.document import Unreadable
 from shared.definitions.files import is_inside, read_file
-from shared.definitions.manifest import CLAUDE_MANIFEST, Manifest, read_manifest
+from shared.definitions.manifest import Manifest, read_manifest
 from shared.definitions.source import Problem
 from shared.errors import PluginError
 from shared.folder_plugins.agent_files import Agent, read_agents
-from shared.folder_plugins.places import PluginFolder
+from shared.folder_plugins.places import CLAUDE_MANIFEST, PluginFolder
 from shared.folder_plugins.private_copy import private_copy
 
 CODE = "__init__.py"

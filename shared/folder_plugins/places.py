@@ -9,10 +9,11 @@ from pathlib import Path
 
 from shared.bundled import bundled_folder
 from shared.config import jaato_home
-from shared.definitions.manifest import CLAUDE_MANIFEST, MANIFEST
 from shared.definitions.source import SourceKind
 
 PROJECT_FOLDER = ".jaato/plugins"
+MANIFEST = "plugin.json"
+CLAUDE_MANIFEST = ".claude-plugin/plugin.json"
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,10 @@ class FolderPlugin(Plugin):
         self._api: PluginAPI | None = None
         self._tools: list[Tool] = []
 
+    def renew(self) -> FolderPlugin:
+        """Another instance of the same folder, for a session with settings of its own."""
+        return FolderPlugin(self.opened)
+
     def initialize(self, config: dict[str, Any] | None = None) -> None:
         """Take settings, run `register(api)` if there is Python, and make the tools."""
         self.shutdown()
@@ -41,9 +45,7 @@ class FolderPlugin(Plugin):
             api, code = PluginAPI(self.name, values), PluginCode(self.name, opened.root / CODE)
             code.register(api)
             self._api, self._code = api, code
-        commands = [
-            command_tool(entry, plugin=self.name, root=opened.root, config=values) for entry in manifest.tools
-        ]
+        commands = [command_tool(entry, plugin=self.name, root=opened.root, config=values) for entry in manifest.tools]
         self._tools = [*commands, *(self._api.tools if self._api is not None else ())]
         self.config = dict(values)
 

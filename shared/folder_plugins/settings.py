@@ -51,4 +51,6 @@ def _elsewhere(plugin: str, entry: SettingEntry) -> Any:
         return json.loads(text)
     except ValueError:
         kind = entry.schema.get("type")
-        raise ConfigError(f"plugin '{plugin}': {entry.env} must hold a JSON {kind} for setting '{entry.name}'") from None
+        raise ConfigError(
+            f"plugin '{plugin}': {entry.env} must hold a JSON {kind} for setting '{entry.name}'"
+        ) from None

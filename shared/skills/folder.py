@@ -125,7 +125,7 @@ class SkillFolder:
             file = read_file(path, root=self._real_root)
         except Unreadable as error:
             problems = tuple(fault.at(path) for fault in error.faults)
-            return self._same(old, SkillReading(os.path.basename(folder), path, None, problems), stamp)
+            return self._same(old, SkillReading(os.path.basename(folder), folder, None, problems), stamp)
         text = read_skill(file.text, path=path, folder=folder, scope=self.scope, trust=self.trust)
         return self._same(old, text.reading, stamp)
 

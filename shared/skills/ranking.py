@@ -41,12 +41,12 @@ def rank(folders: Sequence[SkillFolder]) -> SkillRanking:
         problems += folder.problems
         for name, group in _by_name(folder.readings, problems, broken).items():
             if name in winners or name in conflicts:
-                shadowed[name] = (*shadowed.get(name, ()), *(reading.path for reading in group))
+                shadowed[name] = (*shadowed.get(name, ()), *(reading.folder for reading in group))
             elif len(group) > 1:
-                paths = ", ".join(reading.path for reading in group)
+                paths = ", ".join(reading.folder for reading in group)
                 conflicts[name] = f"{len(group)} skills are named '{name}': {paths}; rename all but one"
                 problems += [
-                    Problem(reading.path, None, "duplicate-name", "name", conflicts[name]) for reading in group
+                    Problem(reading.folder, None, "duplicate-name", "name", conflicts[name]) for reading in group
                 ]
             elif (info := group[0].info) is not None:
                 winners[name] = Found(info, folder)

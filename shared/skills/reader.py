@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,10 +13,11 @@ from typing import Any
 
 from shared.definitions.document import Fault, Unreadable
 from shared.definitions.frontmatter import FrontMatter, read_front_matter
+from shared.definitions.profile_fields import Unfit
 from shared.definitions.source import Problem, Severity, bounded
+from shared.definitions.tool_list import tool_entries
 from shared.skills.info import SkillDetails, SkillInfo, SkillScope, TrustLevel
 from shared.skills.requirements import metadata_of, requirements_of
-from shared.skills.tool_list import tool_list
 
 SPEC_FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 EXTENSIONS = (
@@ -46,7 +48,7 @@ class SkillReading:
     """What became of one file: what is known of the skill, unless it cannot be used, and what is to be said."""
 
     name: str
-    path: str
+    folder: str
     info: SkillInfo | None
     problems: tuple[Problem, ...] = ()
 
@@ -76,13 +78,15 @@ def read_skill(
     except Unreadable as error:
         # A SKILL.md is meant to be one: what would be no problem of another file is an error of this one.
         faults = [Problem(path, fault.line, fault.code, fault.field, fault.text) for fault in error.faults]
-        return SkillText(SkillReading(stem, path, None, bounded(faults)))
+        return SkillText(SkillReading(stem, folder, None, bounded(faults)))
     fields = _Fields(front, path)
     info = fields.info(stem, folder, scope, trust)
     details = fields.details()
     fields.check_body()
     usable = info if not any(problem.severity == "error" for problem in fields.problems) else None
-    return SkillText(SkillReading(info.name, path, usable, bounded(fields.problems)), front.body.strip("\r\n"), details)
+    return SkillText(
+        SkillReading(info.name, folder, usable, bounded(fields.problems)), front.body.strip("\r\n"), details
+    )
 
 
 class _Fields:
@@ -200,7 +204,7 @@ class _Fields:
         if value is None:
             self._say("tools-empty", key, "the list is empty: it grants nothing")
             return ()
-        found = tool_list(value)
+        found = _tool_names(value)
         if found is None:
             level: Severity = "warning" if key == "allowed-tools" else "error"
             self._say("tools-unreadable", key, f"expected a list of tools, got {value!r:.80}: it grants nothing", level)
@@ -245,6 +249,18 @@ class _Fields:
     def _say(self, code: str, field: str | None, text: str, severity: Severity = "warning") -> None:
         line = self._front.line(field) if field is not None else self._front.body_line
         self.problems.append(Fault(code, text, line or 1, field, severity).at(self._path))
+
+
+def _tool_names(value: Any) -> tuple[str, ...] | None:
+    """The entries of a tool list as they are written; None if its shape cannot be read."""
+    try:
+        entries = tool_entries(value)
+    except Unfit:
+        return None
+    if any(entry.name is None for entry in entries):
+        return None
+    # Interned, because thousands of skills name the same few tools.
+    return tuple(dict.fromkeys(sys.intern(entry.text) for entry in entries))
 
 
 _ABSENT = object()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from shared.definitions.agent_folders import AGENT_FOLDERS
 from shared.definitions.profile import SubagentProfile
 from shared.definitions.profile_fields import shown
 from shared.definitions.profile_file import profile_from
@@ -27,6 +28,7 @@ class SubagentConfig:
     auto_discover_profiles: bool = True
     profiles_dir: str = ".jaato/profiles"
     extra_dirs: list[str] = field(default_factory=list)
+    agent_dirs: list[str] = field(default_factory=list)  # other hosts whose agents are read: claude, opencode, …
     allowed_variables: list[str] = field(default_factory=list)  # of the environment, for ${NAME} in profiles
     max_concurrent: int = 8
     max_depth: int = 1
@@ -113,6 +115,14 @@ def _paths(value: Any) -> list[str]:
     return [_path(each) for each in value or ()]
 
 
+def _hosts(value: Any) -> list[str]:
+    names = _words(value)
+    for name in names:
+        if name not in AGENT_FOLDERS:
+            raise ConfigError(f"has an {unknown_name('host', name, list(AGENT_FOLDERS))}")
+    return names
+
+
 def _profiles(value: Any) -> dict[str, SubagentProfile]:
     """Profiles by name, each as an object of its fields or ready-made."""
     if not isinstance(value, (Mapping, type(None))):
@@ -141,6 +151,7 @@ _SETTINGS: Mapping[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("inline_allowed_plugins", "allowed_variables"), _words),
     "profiles_dir": _path,
     "extra_dirs": _paths,
+    "agent_dirs": _hosts,
     **dict.fromkeys(
         ("max_concurrent", "max_children", "max_total_spawns", "result_tokens", "digest_tokens"), _at_least(1)
     ),

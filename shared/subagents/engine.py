@@ -127,7 +127,7 @@ class Engine:
 
         Returns what the child will be, its plugins, and the tools it may ever call.
         """
-        require_plain_name(call.name)
+        require_plain_name(call.name or call.profile)
         depth, most = caller.seat.depth + 1, self._deepest(caller)
         if depth > most:
             raise SubagentNestingError(

@@ -26,9 +26,15 @@ def open_view(runtime: JaatoRuntime, plan: Plan) -> PluginView:
     """The plugins of a child, some of them as instances of its own; whoever opens a view closes it or hands it on."""
     names = [*plan.plugins, OWN_PLUGIN] if plan.may_spawn else list(plan.plugins)
     try:
-        return runtime.plugin_view(names, plan.plugin_configs)
+        view = runtime.plugin_view(names, plan.plugin_configs)
     except (ConfigError, PluginError) as error:
         raise SubagentConfigError(f"{_where(plan)}: {error}") from error
+    try:
+        view.settle()  # what a child may call is fixed now: tools that come later are not among it
+    except BaseException:
+        view.close()
+        raise
+    return view
 
 
 def tools_of_caller(session: JaatoSession) -> frozenset[str]:

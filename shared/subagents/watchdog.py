@@ -87,6 +87,7 @@ class Watchdog:
             now = time.monotonic()
             due = min(now + LOOK_SECONDS, *(self._looked(run, now) for run in runs))
             self._next_look = due
+            del runs  # a watchdog that sleeps keeps nothing alive
             self._wake.wait(max(0.0, due - time.monotonic()))
 
     def _looked(self, run: Run, now: float) -> float:

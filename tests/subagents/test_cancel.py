@@ -485,7 +485,7 @@ def test_ctrl_c_is_like_stop() -> None:
                 stage.ask()
                 print("no interrupt")
             except KeyboardInterrupt:
-                print({a.run.message.text: a.run.status.value for a in tree_of(stage).below("main")})
+                print(*sorted(f"{a.run.message.text}: {a.run.status.value}" for a in tree_of(stage).below("main")))
                 check_history(stage.client.get_history())
             hold.release()
             assert_at_rest(stage)
@@ -496,7 +496,7 @@ def test_ctrl_c_is_like_stop() -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     os.kill(process.pid, signal.SIGINT)
-    assert process.stdout.readline() == "{'background': 'running', 'waited for': 'cancelled'}\n"
+    assert process.stdout.readline() == "background: running waited for: cancelled\n"
     assert process.stdout.read() == "after\n"
     assert process.wait(20) == 0
 

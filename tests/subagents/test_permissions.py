@@ -96,7 +96,7 @@ def test_a_child_cancelled_while_it_asks_takes_its_question_back() -> None:
         request = _next(channel)
         assert stage.call("cancel_subagent", agent_id=agent)["status"] == "cancelled"
         assert gate.pending() == []
-        assert not channel.answer(request.id, "yes"), "an answer that comes too late changes nothing"
+        assert not gate.answer(request.id, "yes"), "an answer that comes too late changes nothing"
         assert stage.result(agent)["status"] == "cancelled"
 
 

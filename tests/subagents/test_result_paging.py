@@ -9,7 +9,19 @@ import threading
 from typing import Any
 
 import pytest
-from support.subagents import PATIENCE, Play, Stage, answers_in, calling, spawning, staged, task_of, user_texts
+from support.subagents import (
+    PATIENCE,
+    Errands,
+    Hold,
+    Play,
+    Stage,
+    answers_in,
+    calling,
+    spawning,
+    staged,
+    task_of,
+    user_texts,
+)
 
 from shared.providers.base import ModelRequest
 from shared.providers.script import Step
@@ -20,7 +32,7 @@ HUGE = 100_000 * CHARS_PER_TOKEN
 
 def essay(seed: object, length: int = HUGE) -> str:
     """A long text in which no two places are alike."""
-    words = random.Random(str(seed))  # noqa: S311 — for a text, not for a secret
+    words = random.Random(str(seed))
     line = "".join(words.choices(string.ascii_letters + ' \n"\\', k=997))
     return "".join(f"{number}:{line}\n" for number in range(length // 1000 + 1))[:length]
 
@@ -197,6 +209,80 @@ def test_what_was_not_shown_is_announced_later() -> None:
         announced = "\n".join(dict.fromkeys(heard))
         assert all(announced.count(agent_id) == 1 for agent_id in unshown)
         assert not any(agent_id in announced for agent_id in set(ids) - set(unshown))
+
+
+# -- lists -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_a_list_of_many_subagents_does_not_flood_the_model(window: int) -> None:
+    config = {"max_children": 300, "max_total_spawns": 300, "max_concurrent": 1}
+    hold = Hold("late")
+
+    def busy(request: ModelRequest) -> Step:
+        return hold(request) if task_of(request) == "busy" else "idle now"
+
+    play = Play(Errands(), busy)
+    with staged(play, config=config, context_window=window) as stage:
+        for number in range(150):
+            stage.spawn(f"task {number}", name=f"{number}")
+        running = stage.launch("busy")
+        hold.wait_entered()
+        queued = [stage.launch("busy", name=f"queued {number}") for number in range(100)]
+        [listed, awaited] = stage.by_model(
+            ("list_active_subagents", {}), ("wait_for_subagents", {"timeout_seconds": 0.001})
+        )
+        assert (listed["success"], listed["count"]) == (True, 251)
+        assert listed["not_shown"] == 251 - len(listed["active_sessions"]) > 0
+        assert listed["active_sessions"][0]["agent_id"] == running, "what works comes first"
+        assert [each["agent_id"] for each in awaited["still_running"]] == [running, *queued]
+        for answer in (listed, awaited):
+            text = json.dumps(answer, ensure_ascii=False)
+            assert estimate_tokens(text) < window * 0.3
+            assert len(text) < 60_000
+        assert stage.call("list_active_subagents")["count"] == 251, "host code gets them all"
+        assert len(stage.call("list_active_subagents")["active_sessions"]) == 251
+        hold.release()
+
+
+def test_a_list_of_many_keys_does_not_flood_the_model() -> None:
+    with staged() as stage:
+        for number in range(3_000):
+            stage.call("set_shared_state", key=f"a key with a long name {number:05}", value=number)
+        [listed] = stage.by_model(("list_shared_state", {}))
+        assert listed["count"] == 3_000
+        assert listed["not_shown"] == 3_000 - len(listed["keys"]) > 0
+        assert len(json.dumps(listed)) < 60_000
+        [few] = stage.by_model(("list_shared_state", {"prefix": "a key with a long name 0299"}))
+        assert few == {"success": True, "keys": few["keys"], "count": 10}
+        assert len(stage.call("list_shared_state")["keys"]) == 3_000
+
+
+def test_the_receipt_of_a_big_cancel_is_short() -> None:
+    def child(request: ModelRequest) -> Step:
+        if request.messages[-1].results:
+            return hold(request)
+        return calling(("list_shared_state", {}), text="x" * 5_000)
+
+    hold = Hold()
+    config = {"max_children": 100, "max_total_spawns": 300, "max_depth": 2, "max_concurrent": 200}
+    profiles = {"boss": {"plugins": ["subagent"], "idle_timeout_seconds": None}}
+
+    def tree(request: ModelRequest) -> Step:
+        if task_of(request) != "boss":
+            return child(request)
+        if request.messages[-1].results:
+            return hold(request)
+        return calling(*(("spawn_subagent", {"task": f"{number}", "background": True}) for number in range(90)))
+
+    with staged(Play(Errands(), tree), config={**config, "profiles": profiles}) as stage:
+        boss = stage.launch("boss", profile="boss")
+        hold.wait_entered(91)
+        [receipt] = stage.by_model(("cancel_subagent", {"agent_id": boss}))
+        hold.release()
+        assert len(receipt["cancelled"]) == 91
+        assert {each["status"] for each in receipt["cancelled"]} == {"cancelled"}
+        assert len(json.dumps(receipt)) < 60_000
 
 
 # -- other parts of a result -------------------------------------------------------------------------

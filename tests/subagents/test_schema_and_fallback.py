@@ -335,14 +335,15 @@ def test_a_run_whose_every_call_was_denied() -> None:
 
 def test_a_run_that_went_on_after_a_denial() -> None:
     policy = {"defaultPolicy": "allow", "blacklist": {"tools": ["crash"]}}
-    child = [calling(("crash", {})), calling(("add", {"a": 1})), "Done another way."]
+    child: list[Step] = [calling(("crash", {})), calling(("add", {"a": 1})), "Done another way."]
     with staged(child, Lab(), permissions=policy) as stage:
         answer = stage.spawn()
         assert (answer["status"], answer["denied_calls"], answer["tool_calls"]) == ("completed", 1, 2)
 
 
 def test_the_text_before_a_crash_is_kept() -> None:
-    with staged([calling(("add", {"a": 1}), text="So far: one."), RuntimeError("a bug")], Lab()) as stage:
+    child: list[Step] = [calling(("add", {"a": 1}), text="So far: one."), RuntimeError("a bug")]
+    with staged(child, Lab()) as stage:
         answer = stage.spawn()
         assert (answer["status"], answer["response"], answer["tool_calls"]) == ("failed", "So far: one.", 1)
         assert "a bug" in answer["error"]

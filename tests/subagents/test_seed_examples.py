@@ -80,7 +80,7 @@ def test_override_system_instructions_only(via: Callable[[Stage], Call], tmp_pat
         assert answer["success"]
         [request] = stage.play.child_requests
         assert request.system.count(instructions) == 1
-        assert all(instructions not in message.text for message in request.messages)
+        assert all(instructions not in (message.text or "") for message in request.messages)
         assert "cli" in tools_of(stage)
 
 
@@ -105,7 +105,7 @@ def test_with_context(via: Callable[[Stage], Call]) -> None:
     with staged("fixed") as stage:
         context = "The user reported a NullPointerException in UserService.java line 42"
         assert via(stage)("spawn_subagent", task="Fix the bug we discussed", context=context)["success"]
-        first = stage.play.child_requests[0].messages[0].text
+        first = stage.play.child_requests[0].messages[0].text or ""
         assert first.index(context) < first.index("Fix the bug we discussed")
         assert task_of(stage.play.child_requests[0]) == "Fix the bug we discussed"
 
@@ -245,7 +245,7 @@ def test_profile_with_garbage_collection(via: Callable[[Stage], Call], tmp_path:
 
 
 def test_plugin_initialization_with_every_option(via: Callable[[Stage], Call], tmp_path: Path) -> None:
-    config = {
+    config: dict[str, Any] = {
         "project": "my-gcp-project",
         "location": "us-central1",
         "default_model": None,
@@ -290,7 +290,9 @@ def test_initialize_before_the_client_exists() -> None:
 def test_add_profile_that_inherits_and_one_with_a_provider(via: Callable[[Stage], Call], tmp_path: Path) -> None:
     gemini = ScriptProvider(lambda request: "from Gemini", name="google_genai")
     exposed = ("cli", "todo", "file_edit")
-    with staged("from the parent's model", expose=exposed, workspace=tmp_path, providers={"google_genai": gemini}) as stage:
+    with staged(
+        "from the parent's model", expose=exposed, workspace=tmp_path, providers={"google_genai": gemini}
+    ) as stage:
         stage.plugin.add_profile(
             SubagentProfile(
                 name="simple_agent",
@@ -457,10 +459,10 @@ def test_manual_cancellation(via: Callable[[Stage], Call]) -> None:
 
 
 def test_parent_cancellation_propagates() -> None:
-    entered = threading.Event()
+    entered = threading.Semaphore(0)
 
     def child(request: ModelRequest) -> Step:
-        entered.set()
+        entered.release()
         return Reply("never", delay=600)
 
     play = Play(Errands(), child)
@@ -469,7 +471,7 @@ def test_parent_cancellation_propagates() -> None:
         play.parent.orders = [("spawn_subagent", {"task": "one"}), ("spawn_subagent", {"task": "two"})]
         turn = threading.Thread(target=stage.client.send_message, args=("go",))
         turn.start()
-        assert entered.wait(PATIENCE)
+        assert all(entered.acquire(timeout=PATIENCE) for _ in range(2))
         assert stage.client.stop()
         turn.join(PATIENCE)
         assert not turn.is_alive()
@@ -579,7 +581,7 @@ def test_integration_with_jaato_client(tmp_path: Path, monkeypatch: pytest.Monke
             tools.append([schema.name for schema in request.tools.schemas])
             return "It is fine."
         if request.messages[-1].results:
-            return "The subagent says: " + request.messages[-1].results[0].result["response"]
+            return f"The subagent says: {request.messages[-1].results[0].result['response']}"
         return calling(("spawn_subagent", {"task": "analyze the code"}))
 
     registry = PluginRegistry()

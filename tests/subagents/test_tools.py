@@ -266,9 +266,7 @@ def test_a_dry_run_refuses_what_a_spawn_would_refuse() -> None:
     ],
 )
 @pytest.mark.parametrize("by_model", [False, True], ids=["host", "model"])
-def test_bad_arguments_name_the_field_and_start_nothing(
-    args: dict[str, Any], named: list[str], by_model: bool
-) -> None:
+def test_bad_arguments_name_the_field_and_start_nothing(args: dict[str, Any], named: list[str], by_model: bool) -> None:
     with staged("ok", Lab(), config={"profiles": {"helper": {}}}) as stage:
         answer = stage.by_model(("spawn_subagent", args))[0] if by_model else stage.call("spawn_subagent", **args)
         text = answer if isinstance(answer, str) else answer["error"]
@@ -439,7 +437,7 @@ def test_waiting_costs_no_model_call_and_nothing_is_announced_twice() -> None:
         if turns == 1:
             hold.release()
             return calling(("wait_for_subagents", {}))
-        return answers_in(request)[-1]["results"][0]["response"]
+        return str(answers_in(request)[-1]["results"][0]["response"])
 
     with staged(Play(parent, hold)) as stage:
         assert stage.ask() == "worth waiting for"

@@ -107,7 +107,7 @@ def refused(answer: Any, *words: str) -> str:
     return text
 
 
-def write_profile(workspace: Path, name: str, **fields: Any) -> None:
+def write_profile(workspace: Path, name: str, /, **fields: Any) -> None:
     """A profile file of the project, which nobody has trusted."""
     folder = workspace / ".jaato" / "profiles"
     folder.mkdir(parents=True, exist_ok=True)

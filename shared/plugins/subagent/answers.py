@@ -14,22 +14,31 @@ from shared.toolbox import clip
 from shared.types import TokenUsage
 
 _SO_FAR = 500  # characters of a text that is still being written
-_REASON = 500  # characters of what a cancelled run had said
+_PARTIAL = 500  # characters of what a cancelled run had said
+_PARTIALS = 20_000  # the same of all runs of one cancel
 
 
 def running_answer(run: Run, engine: Engine) -> dict[str, Any]:
     """What there is to say of a run that has not ended."""
-    turn, position = run.turn, _position(run, engine)
+    turn = run.turn
     said = turn.text if turn is not None else ""
     return {
         "success": True,
         "complete": False,
+        **still_running(run, engine),
+        **({"text_so_far": said[-_SO_FAR:]} if said else {}),
+        "message": f"{run.agent.name} has not finished; wait_for_subagents waits without using model calls",
+    }
+
+
+def still_running(run: Run, engine: Engine) -> dict[str, Any]:
+    """The same in a list of many."""
+    turn, position = run.turn, _position(run, engine)
+    return {
         "agent_id": run.agent.agent_id,
         **_live(run),
         **({"queue_position": position} if position is not None else {}),
         "turn_count": turn.model_calls if turn is not None else 0,
-        **({"text_so_far": said[-_SO_FAR:]} if said else {}),
-        "message": f"{run.agent.name} has not finished; wait_for_subagents waits without using model calls",
     }
 
 
@@ -62,13 +71,14 @@ def started_answer(run: Run, engine: Engine, *, fresh: bool) -> dict[str, Any]:
 
 def receipt(live: Sequence[Run], over: Sequence[Run], *, soft: bool) -> dict[str, Any]:
     """What a cancel did, run by run."""
+    share = min(_PARTIAL, _PARTIALS // max(1, len(live)))
     return {
         "success": True,
         "cancelled": [
             {
                 "agent_id": run.agent.agent_id,
                 "status": run.status.value,
-                "partial": clip(run.result.response, _REASON) if run.result is not None else "",
+                "partial": clip(run.result.response, share) if run.result is not None else "",
             }
             for run in live
         ],

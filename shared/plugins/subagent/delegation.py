@@ -8,6 +8,7 @@ from typing import Any
 from shared.definitions.catalogue import ProfileCatalogue
 from shared.definitions.profile import SubagentProfile
 from shared.errors import SubagentConfigError
+from shared.folder_plugins.profiles import PluginProfiles
 from shared.modelcall import RetryCallback
 from shared.plugin import Plugin
 from shared.runtime import JaatoRuntime
@@ -90,11 +91,14 @@ class Delegation(Plugin):
                 runtime.workspace if runtime is not None else None,
                 profiles_dir=self.settings.profiles_dir,
                 extra_dirs=self.settings.extra_dirs,
+                agent_dirs=self.settings.agent_dirs,
                 auto_discover=self.settings.auto_discover_profiles,
                 trust_workspace=runtime.trust_workspace if runtime is not None else False,
             )
             for profile in self.settings.profiles.values():
                 made.add(profile)
+            if runtime is not None and runtime.registry is not None:
+                made.follow_plugins(PluginProfiles(runtime.registry))
             self._catalogue = made
         return self._catalogue
 

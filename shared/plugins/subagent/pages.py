@@ -15,7 +15,7 @@ from shared.types import CHARS_PER_TOKEN
 _SMALLEST = 600  # characters of one response, however small the context
 _FRAME = 900  # characters of a result besides its response, about
 _BRIEF_FRAME = 220  # the same of a brief one
-_ALL = RESULT_CHARS * 3 // 4  # of all results in one answer: a tool result that is too long would be cut
+_ALL = RESULT_CHARS * 2 // 3  # of all results in one answer: a tool result that is too long would be cut
 _ONE_OF, _ALL_OF = 40, 4  # one result, and all results of one answer, may take this part of the context
 _ERROR = 2000
 _BRIEF_FIELDS = ("success", "agent_id", "status", "reason")
@@ -62,6 +62,17 @@ def pages(results: Sequence[SubagentResult], room: Room) -> list[dict[str, Any]]
     shown = results[: max(1, room.all // _BRIEF_FRAME)]
     share = room.all // len(shown)
     return [_brief(result, max(0, share - _BRIEF_FRAME)) for result in shown]
+
+
+def fitting(entries: Sequence[Any], room: int) -> list[Any]:
+    """As many entries of a list as fit, from the first on."""
+    kept, left = [], room
+    for entry in entries:
+        left -= _size(entry) + 2
+        if left < 0:
+            break
+        kept.append(entry)
+    return kept
 
 
 def _brief(result: SubagentResult, room: int) -> dict[str, Any]:

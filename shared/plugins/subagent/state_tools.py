@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from shared.plugins.subagent.answering import Answer, answering
 from shared.plugins.subagent.arguments import Seconds
 from shared.plugins.subagent.delegation import Delegation
+from shared.plugins.subagent.pages import Room, fitting
 from shared.tools import ToolContext, tool
 
 
@@ -64,4 +65,10 @@ class StateTools(Delegation):
         """The keys of all shared values."""
         _, caller = self._called(context_)
         keys = caller.tree.state.keys(prefix)
-        return {"success": True, "keys": keys, "count": len(keys)}
+        if context_.session is None:  # host code has no context that could overflow
+            return {"success": True, "keys": keys, "count": len(keys)}
+        kept = fitting(keys, Room.of(caller.session, self.settings.result_tokens).all)
+        unshown = len(keys) - len(kept)
+        note = f"{unshown} more begin with '{prefix}': give a longer prefix"
+        more = {"not_shown": unshown, "message": note} if unshown else {}
+        return {"success": True, "keys": kept, "count": len(keys), **more}

@@ -8,11 +8,13 @@ from shared.plugins.subagent import answers
 from shared.plugins.subagent.answering import Answer, answering
 from shared.plugins.subagent.arguments import AgentId, AgentName, OldAgentId, Seconds, StatusFilter
 from shared.plugins.subagent.delegation import Delegation
-from shared.plugins.subagent.pages import Room, page, pages
+from shared.plugins.subagent.pages import Room, fitting, page, pages
 from shared.subagents.engine import Engine
 from shared.subagents.run import Run
 from shared.subagents.seat import Caller
 from shared.tools import ToolContext, tool
+
+_PROBLEMS = 20  # in files of profiles, that one answer lists
 
 
 class WatchTools(Delegation):
@@ -61,6 +63,7 @@ class WatchTools(Delegation):
         return self._collected(engine, caller, runs, timed_out=not in_time)
 
     def _collected(self, engine: Engine, caller: Caller, runs: list[Run], *, timed_out: bool) -> Answer:
+        caller.cancel.raise_if_cancelled()  # nobody would read the answer: then the inbox tells of the results
         ended = [run for run in runs if run.result is not None]
         room = Room.of(caller.session, self.settings.result_tokens)
         shown = pages([run.result for run in ended if run.result is not None], room)
@@ -68,6 +71,7 @@ class WatchTools(Delegation):
             run.take()  # those that are not shown are announced later
         unshown = [run.agent.agent_id for run in ended[len(shown) :]]
         still = [run for run in runs if run not in ended]
+        listed = fitting([answers.still_running(run, engine) for run in still], room.all // 4)
         return {
             "success": True,
             "complete": not still,
@@ -75,7 +79,7 @@ class WatchTools(Delegation):
             "count": len(ended),
             "results": shown,
             **({"not_shown": unshown} if unshown else {}),
-            "still_running": [answers.running_answer(run, engine) for run in still],
+            "still_running": [*listed, *_ids(still[len(listed) :])],
             "message": _summary(len(ended), len(still)),
         }
 
@@ -85,21 +89,41 @@ class WatchTools(Delegation):
         """Your subagents that are queued, running, or waiting to be continued."""
         engine, caller = self._called(context_)
         active = [agent for agent in caller.tree.below(caller.seat.id) if not agent.status.is_final]
-        found = [answers.listing(agent, engine) for agent in active if status is None or agent.status == status]
-        return {"success": True, "active_sessions": found, "count": len(found)}
+        active = [agent for agent in active if status is None or agent.status == status]
+        found = [answers.listing(agent, engine) for agent in active]
+        if context_.session is None:  # host code has no context that could overflow
+            return {"success": True, "active_sessions": found, "count": len(found)}
+        found.sort(key=lambda entry: not entry["can_cancel"])
+        kept = fitting(found, Room.of(caller.session, self.settings.result_tokens).all)
+        unshown = len(found) - len(kept)
+        note = f"{unshown} more: close those that you need no more, or use the status filter"
+        return {
+            "success": True,
+            "active_sessions": kept,
+            "count": len(found),
+            **({"not_shown": unshown, "message": note} if unshown else {}),
+        }
 
     @tool(auto_approved=True)
     @answering
     def list_subagent_profiles(self) -> Answer:
         """The profiles you can give to spawn_subagent."""
-        offered = self.catalogue.list(internal=False)
+        offered, problems = self.catalogue.list(internal=False), self.catalogue.problems()
+        more = len(problems) - _PROBLEMS
         return {
             "success": True,
             "profiles": [each.summary() for each in offered],
             "inline_allowed": self.settings.allow_inline,
             "inline_allowed_plugins": list(self.settings.inline_allowed_plugins),
-            "problems": [str(problem) for problem in self.catalogue.problems()],
+            "problems": [
+                *map(str, problems[:_PROBLEMS]),
+                *([f"and {more} more: `jaato profiles lint` shows them all"] if more > 0 else []),
+            ],
         }
+
+
+def _ids(runs: list[Run]) -> list[dict[str, str]]:
+    return [{"agent_id": run.agent.agent_id} for run in runs]
 
 
 def _is_awaited(run: Run) -> bool:

@@ -1,0 +1,33 @@
+"""Preloading: the bodies and tools of the skills that a profile asks for, ready when its agent starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shared.skills.activation import Activations
+from shared.skills.manager import SkillManager
+from shared.tools import Tool
+
+
+@dataclass(frozen=True)
+class Preloaded:
+    """What an agent gets at its start: a text for its system prompt, and tools."""
+
+    text: str = ""
+    tools: tuple[Tool, ...] = ()
+
+
+def preload(manager: SkillManager, names: Sequence[str], *, plugin: str = "skills") -> Preloaded:
+    """Load skills for an agent of its own; raises SkillNotFoundError for one that does not exist.
+
+    Nothing is activated in the manager: the tools belong to that agent alone.
+    """
+    active = Activations(namespaced=manager.config.namespace_tools)
+    blocks = []
+    for name in dict.fromkeys(names):
+        skill, text = manager.render(name)
+        active.begin(skill)
+        blocks.append(f'<skill name="{skill.name}">\n{text.strip()}\n</skill>')
+    tools = tuple(Tool.from_function(each, plugin=plugin) for each in active.tools())
+    return Preloaded("\n\n".join(blocks), tools)

@@ -1,0 +1,157 @@
+"""Plugins of a project load only while it is trusted, and as they were when somebody looked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.plugin_folders import Places, call, command, write_plugin
+
+from shared.errors import PluginError
+from shared.folder_plugins.places import plugin_folders
+from shared.folder_plugins.opened import RefusedFolder, open_folder
+from shared.registry import PluginRegistry
+
+SCRIPT = {"name": "p", "tools": [{"name": "say", "command": "python3", "args": ["say.py"]}]}
+CODE = "from .inner import WORD\ndef register(api): api.register_tool('word', 'W.', {}, lambda: WORD)"
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
+    return Places.at(tmp_path, monkeypatch)
+
+
+def test_an_untrusted_project_runs_nothing_and_is_listed_with_the_reason(places: Places) -> None:
+    places.write("p", {"id": "p"}, user=False, init_py="open('ran', 'w')\ndef register(api): pass")
+    registry = places.registry()
+    assert "p" not in registry.list_available()
+    assert "never trusted" in registry.problems["p"]
+    with pytest.raises(PluginError, match="unknown plugin 'p'"):
+        registry.expose_tool("p")
+    assert not (places.project / "ran").exists()
+
+
+def test_trust_lets_them_in_and_a_change_shuts_them_out(places: Places) -> None:
+    folder = places.write("p", SCRIPT, user=False, say_py="print('one')")
+    places.trust()
+    registry = places.registry("p")
+    assert call(registry, "say").result == "one"
+    (folder / "say.py").write_text("print('two')")
+    again = places.registry()
+    assert "p" not in again.list_available()
+    assert "say.py has changed" in again.problems["p"]
+
+
+def test_code_vouches_or_refuses_without_the_record(places: Places) -> None:
+    places.write("p", SCRIPT, user=False, say_py="print('one')")
+    registry = PluginRegistry()
+    assert "p" in registry.discover(trust_workspace=True)
+    places.trust()
+    assert "p" not in PluginRegistry().discover(trust_workspace=False)
+    assert "p" in PluginRegistry().discover(workspace=places.project)
+    assert "p" not in PluginRegistry().discover(workspace=places.home)
+
+
+def test_a_program_replaced_after_the_check_is_not_the_one_that_runs(places: Places) -> None:
+    folder = places.write("p", SCRIPT, user=False, say_py="print('trusted')")
+    places.trust()
+    registry = places.registry("p")
+    (folder / "say.py").write_text("print('evil')")
+    assert call(registry, "say").result == "trusted"
+
+
+def test_python_replaced_after_the_check_is_not_what_is_imported(places: Places) -> None:
+    folder = places.write("p", {"id": "p"}, user=False, init_py=CODE, inner_py="WORD = 'trusted'")
+    places.trust()
+    registry = places.registry()
+    (folder / "inner.py").write_text("WORD = 'evil'")
+    (folder / "__init__.py").write_text("raise SystemExit('evil')")
+    registry.expose_tool("p")
+    assert call(registry, "word").result == "trusted"
+
+
+def test_compiled_code_that_was_smuggled_in_is_never_run(places: Places, tmp_path: Path) -> None:
+    folder = places.write("p", {"id": "p"}, user=False, init_py=CODE, inner_py="WORD = 'trusted'")
+    places.trust()
+    evil = tmp_path / "inner.py"
+    evil.write_text("WORD = 'evil'")
+    import importlib.util
+    import py_compile
+
+    target = Path(importlib.util.cache_from_source(str(folder / "inner.py")))
+    target.parent.mkdir()
+    py_compile.compile(str(evil), cfile=str(target), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+    registry = places.registry("p")
+    assert call(registry, "word").result == "trusted"
+
+
+def test_a_folder_swapped_between_check_and_loading_is_refused(places: Places) -> None:
+    folder = places.write("p", SCRIPT, user=False, say_py="print('one')")
+    places.trust()
+    (found,) = [each for each in plugin_folders(places.project) if each.scope == "project"]
+    assert not found.distrust
+    folder.rename(places.project / "old")
+    write_plugin(folder, SCRIPT, say_py="print('evil')")
+    opened = open_folder(found)
+    assert isinstance(opened, RefusedFolder)
+    assert "say.py is not as it was" in opened.reason
+
+
+def replace_by_link(folder: Path) -> None:
+    folder.rename(folder.parents[2] / "away")
+    folder.symlink_to(folder.parents[2] / "away")
+
+
+def link_inside(folder: Path) -> None:
+    (folder / "say.py").rename(folder.parents[2] / "say.py")
+    (folder / "say.py").symlink_to(folder.parents[2] / "say.py")
+
+
+def nest(folder: Path) -> None:
+    write_plugin(folder / "inner", {"name": "inner", "tools": [command()]})
+
+
+def rename(folder: Path) -> None:
+    folder.rename(folder.with_name("q"))
+
+
+def other_manifest(folder: Path) -> None:
+    (folder / ".claude-plugin").mkdir()
+    (folder / ".claude-plugin" / "plugin.json").write_text(json.dumps({"name": "evil"}))
+
+
+@pytest.mark.parametrize("trick", [replace_by_link, link_inside, nest, rename, other_manifest])
+def test_tricks_end_the_trust(places: Places, trick: Callable[[Path], None]) -> None:
+    folder = places.write("p", SCRIPT, user=False, say_py="print('one')")
+    places.trust()
+    trick(folder)
+    registry = places.registry()
+    assert set(registry.list_available()).isdisjoint({"p", "q", "inner", "evil"})
+    assert any("not trusted" in text for text in registry.problems.values())
+
+
+def test_a_nested_plugin_belongs_to_the_outer_one_and_is_none_itself(places: Places) -> None:
+    nest(places.write("p", SCRIPT, user=False, say_py="print('one')"))
+    places.trust()
+    found = places.registry().list_available()
+    assert "p" in found
+    assert "inner" not in found
+
+
+def test_a_damaged_private_copy_is_made_anew(places: Places) -> None:
+    places.write("p", SCRIPT, user=False, say_py="print('one')")
+    places.trust()
+    places.registry("p")
+    (copy,) = (places.home / "trusted-plugins").glob("*/p/say.py")
+    assert copy.stat().st_mode & 0o077 == 0
+    copy.write_text("print('evil')")
+    assert call(places.registry("p"), "say").result == "one"
+
+
+def test_the_users_own_folder_is_trusted_even_as_a_project(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = places.project / ".jaato"
+    monkeypatch.setenv("JAATO_HOME", str(home))
+    write_plugin(home / "plugins" / "mine", {"name": "mine", "tools": [command()]})
+    assert "mine" in places.registry().list_available()
