@@ -33,11 +33,11 @@ def run_coroutine(awaitable: Awaitable[Any], cancel: CancelToken, timeout: float
     import asyncio
     import concurrent.futures
 
-    coroutine = awaitable if isinstance(awaitable, Coroutine) else _await(awaitable)
     if cancel.is_cancelled:
-        coroutine.close()
+        if isinstance(awaitable, Coroutine):
+            awaitable.close()
         cancel.raise_if_cancelled()
-    future = asyncio.run_coroutine_threadsafe(coroutine, loop_thread())
+    future = asyncio.run_coroutine_threadsafe(_guarded(awaitable), loop_thread())
     forget = cancel.on_cancel(future.cancel)
     try:
         return future.result(timeout)
@@ -56,8 +56,12 @@ def settled(value: Any, cancel: CancelToken) -> Any:
     return run_coroutine(value, cancel) if hasattr(value, "__await__") else value
 
 
-async def _await(awaitable: Awaitable[Any]) -> Any:
-    return await awaitable
+async def _guarded(awaitable: Awaitable[Any]) -> Any:
+    """Foreign code may leave by sys.exit(), which would end the loop that all others share."""
+    try:
+        return await awaitable
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise RuntimeError(f"{type(error).__name__}: {error}") from error
 
 
 def _after_fork() -> None:

@@ -16,7 +16,7 @@ class Latch:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._open = False
-        self._listeners: list[Callable[[], object]] = []
+        self._listeners: list[Callable[[], object]] | None = None  # made when the first one listens
 
     @property
     def is_open(self) -> bool:
@@ -29,8 +29,8 @@ class Latch:
             if self._open:
                 return False
             self._open = True
-            listeners, self._listeners = self._listeners, []
-        for listener in listeners:
+            listeners, self._listeners = self._listeners, None
+        for listener in listeners or ():
             listener()
         return True
 
@@ -38,6 +38,8 @@ class Latch:
         """Call back when it happens, at once if it has; listeners must not raise."""
         with self._lock:
             if not self._open:
+                if self._listeners is None:
+                    self._listeners = []
                 self._listeners.append(listener)
                 return
         listener()
@@ -45,7 +47,7 @@ class Latch:
     def forget(self, listener: Callable[[], object]) -> None:
         """Take a listener back."""
         with self._lock:
-            if listener in self._listeners:
+            if self._listeners is not None and listener in self._listeners:
                 self._listeners.remove(listener)
 
     def wait(self, timeout: float | None = None, *, cancel: CancelToken | None = None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -14,6 +15,7 @@ from shared.definitions.tool_names import our_names
 Report = Callable[[str, str, str, Severity], None]  # field, code, text, level
 Rule = tuple[str, bool]
 
+_NAME = re.compile(r"[A-Za-z0-9_*][A-Za-z0-9_.*/:-]*")
 _ACTIONS = ("allow", "ask", "deny")
 _NATIVE = (
     "read",
@@ -50,7 +52,7 @@ def switched(value: Mapping[Any, Any]) -> list[Rule]:
         if not isinstance(each, bool):
             text = f"must say true or false for '{name}', not {shown(each)}"
             raise Unfit(text, inside=(str(name),), code="tools-unreadable")
-    return [(str(name).lower(), each) for name, each in value.items()]
+    return [(_name(name), each) for name, each in value.items()]
 
 
 def permitted(key: str, value: Any, report: Report) -> list[Rule]:
@@ -62,9 +64,17 @@ def permitted(key: str, value: Any, report: Report) -> list[Rule]:
     rules: list[Rule] = []
     for tool, action in value.items():
         allowed = _allowed(key, str(tool), action, report)
-        names = _EDITING if str(tool).lower() == "edit" else (str(tool).lower(),)
+        names = _EDITING if _name(tool) == "edit" else (_name(tool),)
         rules += [(name, allowed) for name in names]
     return rules
+
+
+def _name(written: Any) -> str:
+    """The name or pattern of a rule; one that can match nothing would deny nothing."""
+    plain_name = isinstance(written, str) and _NAME.fullmatch(written) is not None
+    if not plain_name or (written != "*" and sum(map(str.isalnum, written)) < 2):
+        raise Unfit(f"must name tools, not {shown(written)}", code="tools-unreadable")
+    return str(written).lower()
 
 
 def _allowed(key: str, tool: str, action: Any, report: Report) -> bool:

@@ -92,7 +92,9 @@ class _AgentDraft:
 
     def _unknown(self, key: str, value: Any) -> None:
         """A field that nobody knows is left out, unless it may have been meant to narrow rights."""
-        meant = nearly_rights_key(key) or ("tools" if self._looks_like_tools(value) else None)
+        if not key.strip():
+            raise Unfit("is no name of a field", code="unknown-field")
+        meant = nearly_rights_key(key) or ("tools" if _is_rule(key, value) or self._looks_like_tools(value) else None)
         if meant is not None:
             text = f"unknown field '{key}': did you mean '{meant}'? It may narrow rights, so it is not left out"
             self._report(key, "unknown-field", text, "error")
@@ -199,3 +201,11 @@ class _AgentDraft:
 
     def _report(self, key: str, code: str, text: str, level: Severity, *inside: str | int) -> None:
         self._problems.append(Problem(self._path, self._front.line(key, *inside), code, key, text, level))
+
+
+def _is_rule(key: str, value: Any) -> bool:
+    """Whether a field looks like a rule about one tool that slipped out of its map."""
+    return value in ("allow", "ask", "deny") or (
+        isinstance(value, bool)
+        and our_names("".join(char for char in key if char.isalnum() or char in "_-")) is not None
+    )

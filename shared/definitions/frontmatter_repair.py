@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from shared.definitions.document import Document, Fault, Place, Unreadable, twice
@@ -63,6 +64,12 @@ class _Entry:
         return "\n".join(self.lines)
 
     @property
+    def ends_in_a_word(self) -> bool:
+        """Whether the last line is nothing but one word."""
+        rest = [line for line in self.lines[1:] if line.strip()]
+        return bool(rest) and len(rest[-1].split()) == 1
+
+    @property
     def prose(self) -> str:
         """The value as it stands, with lines joined as YAML would join them."""
         first = self.lines[0].partition(":")[2].strip()
@@ -82,7 +89,12 @@ def mend(block: str, error: Unreadable) -> Mended:
     if len(block) > _MAX_CHARS or len(lines) > _MAX_LINES:
         raise error
     mended = Mended()
-    damaged = [entry for entry in _entries(lines, error) if not _take(mended, entry)]
+    entries = list(_entries(lines, error))
+    damaged = [entry for entry in entries if not _take(mended, entry)]
+    if any(
+        entry in damaged and entry.ends_in_a_word and is_rights_key(after.key) for entry, after in pairwise(entries)
+    ):
+        raise error  # the word may be the first half of that key, and turn it round
     for entry in damaged:
         _mend_prose(mended, entry, [*mended.fields, *(each.key for each in damaged)], error)
     if not damaged:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import PurePath
@@ -21,6 +22,7 @@ MAX_NAME = 128
 MAX_WHOLE = 2**53  # what JSON numbers hold exactly everywhere
 MAX_BITS = 1024  # of a number in settings that are passed on
 MAX_SECONDS = 1_000_000_000  # what a thread can wait
+_HALF = re.compile("[\ud800-\udfff]")
 
 Convert = Callable[[Any], Any]
 
@@ -50,7 +52,7 @@ def shown(value: Any) -> str:
 
 def _whole_characters(value: str, *inside: Step) -> str:
     """Half of a surrogate pair can be written in JSON, but sent to nobody."""
-    if any("\ud800" <= char <= "\udfff" for char in value):
+    if _HALF.search(value) is not None:
         raise Unfit("must not hold half a character (a lone \\ud800 to \\udfff)", inside=inside)
     return value
 

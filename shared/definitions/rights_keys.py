@@ -28,7 +28,7 @@ _MENTION = re.compile(rf"(?i)(?<![A-Za-z0-9_-])({_WORDS})[\"']?\s*:")
 #: A line that begins as a rights key would, with or without its colon.
 _LINE = re.compile(rf"(?im)^[ \t>|\"'?-]*({_WORDS[: _WORDS.rindex('(?!')]})(?![A-Za-z0-9])")
 #: The same at the margin and with its colon: an entry of its own, whatever surrounds it.
-_ENTRY = re.compile(rf"(?im)^[\"']?({_WORDS})[\"']?[ \t]*:")
+_ENTRY = re.compile(rf"(?im)^[^\w\s#]{{0,3}}({_WORDS})[\"']?[ \t]*:")
 
 
 def plain(key: str) -> str:
@@ -42,7 +42,7 @@ def is_rights_key(key: str) -> bool:
 
 
 def nearly_rights_key(key: str) -> str | None:
-    """The rights key that a misspelt one probably is, or that is a part of it because a colon or line break got lost."""
+    """The rights key that a misspelt one probably is, or that is a part of it because a colon got lost."""
     for word in dict.fromkeys(map(plain, (key, *key.split()))):
         close = get_close_matches(word, sorted(RIGHTS_KEYS), n=1, cutoff=0.75)
         if close and abs(len(close[0]) - len(word)) <= 2:
@@ -69,10 +69,16 @@ def lost_mention(text: str, fields: Collection[str]) -> str | None:
         for before in line.split(":")[:-1]:
             words = before.split()[-2:]
             for word in (words[-1:], words):
-                meant = nearly_rights_key("".join(word).strip("\"'-> "))
+                meant = _meant("".join(word).strip("\"'-> "))
                 if meant is not None and meant not in present:
                     return " ".join(word)
     return None
+
+
+def _meant(word: str) -> str | None:
+    """The rights key in a word of a damaged text, perhaps with the end of the line before in front of it."""
+    ends = (key for key in sorted(RIGHTS_KEYS, key=len, reverse=True) if plain(word).endswith(key))
+    return next(ends, None) or nearly_rights_key(word)
 
 
 def _first_lost(pattern: re.Pattern[str], text: str, fields: Collection[str]) -> str | None:

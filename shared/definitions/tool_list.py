@@ -39,6 +39,10 @@ def tool_entries(value: Any) -> list[ToolEntry]:
 
 
 def _entry(text: str) -> ToolEntry:
+    if text[0] in "()" or text.count("(") != text.count(
+        ")"
+    ):  # a pattern that has lost its tool, which would then be given whole
+        raise Unfit(f"has a piece of a pattern without its tool: {shown(text)}", code="tools-unreadable")
     found = _ITEM.match(text)
     return ToolEntry(text, found[1], found[2]) if found is not None else ToolEntry(text, None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import shutil
@@ -50,11 +51,9 @@ class Installer:
         info, warnings = _checked(tree, source)
         place = self.target / info.name
         if os.path.lexists(place) and not replace:
-            raise SkillConflictError(
-                f"there is a skill '{info.name}' in {self.target} already: remove it, or say that it is to be replaced"
-            )
+            raise _taken(place)
         token.raise_if_cancelled()
-        self._put(tree, place, source)
+        self._put(tree, place, source, replace=replace)
         return Installed(info, str(place), source, len(tree.files), warnings)
 
     def _obtain(self, source: str, cancel: CancelToken, *, local: bool) -> FileTree:
@@ -71,7 +70,7 @@ class Installer:
             return skill_root(unpack(data, what=source), what=source)
         raise SkillNotFoundError(f"'{source[:200]}' is no folder, archive, http address or ClawHub name")
 
-    def _put(self, tree: FileTree, place: Path, source: str) -> None:
+    def _put(self, tree: FileTree, place: Path, source: str, *, replace: bool) -> None:
         """Write beside the place, on the same disk, then move; the record says 'untrusted' before anything is there."""
         self.target.mkdir(parents=True, exist_ok=True)
         staging = self.target / f".{secrets.token_hex(8)}.new"
@@ -80,7 +79,7 @@ class Installer:
             staging.mkdir(mode=0o700)
             tree.write(staging)
             self._record.note(str(place), source)
-            moved = os.path.lexists(place)
+            moved = replace and os.path.lexists(place)
             if moved:
                 os.rename(place, former)
             try:
@@ -90,10 +89,18 @@ class Installer:
                     os.rename(former, place)
                 raise
         except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR) and os.path.lexists(place):
+                raise _taken(place) from None  # somebody else was faster
             raise SkillLoadError(f"{place} cannot be written: {error.strerror or error}") from None
         finally:
             _remove(staging)
             _remove(former)
+
+
+def _taken(place: Path) -> SkillConflictError:
+    return SkillConflictError(
+        f"there is a skill '{place.name}' in {place.parent} already: remove it, or say that it is to be replaced"
+    )
 
 
 def _checked(tree: FileTree, source: str) -> tuple[SkillInfo, tuple[Problem, ...]]:

@@ -56,6 +56,10 @@ class SkillLibrary:
         with self._lock:
             return self._code.pop(name, None) is not None
 
+    def registered(self) -> list[Skill]:
+        """The skills from code, in the order they were added."""
+        return list(self._code.copy().values())
+
     def look(self) -> SkillRanking:
         """What the folders hold now."""
         with self._lock:
@@ -72,19 +76,22 @@ class SkillLibrary:
 
     def problems(self) -> tuple[Problem, ...]:
         """What is wrong or doubtful in any file."""
-        return self.look().problems
+        found = self.look().problems
+        if (damage := self.record.damage()) is None:
+            return found
+        return (*found, Problem(str(self.record.path), None, "record-damaged", None, damage))
 
     def find(self, name: str) -> SkillInfo | None:
         """What is known of a skill, if there is a usable one."""
         if (skill := self._code.get(name)) is not None:
-            return skill.info
+            return self.judged(skill.info)
         found = self.look().winners.get(name)
         return self.judged(found.info) if found is not None else None
 
     def load(self, name: str) -> Skill:
         """A skill with its body, as its file is now; raises a SkillError that says what is wrong."""
         if (skill := self._code.get(name)) is not None:
-            return skill
+            return replace(skill, info=self.judged(skill.info))
         ranking = self.look()
         found = ranking.winners.get(name)
         if found is None:

@@ -80,6 +80,10 @@ class SkillManager:
         self._library.add(made)
         return made.info
 
+    def registered(self) -> builtins.list[Skill]:
+        """The skills that were registered, in that order."""
+        return self._library.registered()
+
     def add_folder(self, path: Path | str, *, trusted: bool = False) -> None:
         """Look for skills in one more folder, such as that of a plugin."""
         level = TrustLevel.TRUSTED if trusted else TrustLevel.UNTRUSTED
@@ -106,7 +110,10 @@ class SkillManager:
         _require_invocable(skill.info, invoked_by)
         if reason := missing(skill.info.requires):
             raise SkillValidationError(f"skill '{name}' cannot be used here: {reason}")
-        return skill, fill_in(skill.body, arguments, variables=self._variables(skill.info))
+        text = fill_in(skill.body, arguments, variables=self._variables(skill.info))
+        if skill.info.disallowed_tools:  # nobody takes tools from an agent in mid-turn: it is told instead
+            text = f"{text.rstrip()}\n\nFor this, do not use: {', '.join(skill.info.disallowed_tools)}."
+        return skill, text
 
     def deactivate(self, name: str) -> None:
         """Put a skill out of use: the tools it granted are gone, those of other skills stay."""

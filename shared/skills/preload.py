@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from shared.runtime import JaatoRuntime
 from shared.skills.activation import Activations
+from shared.skills.config import SkillConfig
 from shared.skills.manager import SkillManager
 from shared.tools import Tool
+
+PLUGIN = "skills"
 
 
 @dataclass(frozen=True)
@@ -18,7 +22,18 @@ class Preloaded:
     tools: tuple[Tool, ...] = ()
 
 
-def preload(manager: SkillManager, names: Sequence[str], *, plugin: str = "skills") -> Preloaded:
+def preload_for(runtime: JaatoRuntime, names: Sequence[str]) -> Preloaded:
+    """Load skills for an agent of a runtime: from its plugin `skills`, or its workspace if that is not exposed."""
+    registry = runtime.registry
+    plugin = registry.get_plugin(PLUGIN) if registry is not None and registry.is_exposed(PLUGIN) else None
+    manager = getattr(plugin, "manager", None)
+    if not isinstance(manager, SkillManager):
+        trusted = bool(runtime.trust_workspace)
+        manager = SkillManager(SkillConfig(workspace=runtime.workspace, trust_workspace=trusted))
+    return preload(manager, names)
+
+
+def preload(manager: SkillManager, names: Sequence[str], *, plugin: str = PLUGIN) -> Preloaded:
     """Load skills for an agent of its own; raises SkillNotFoundError for one that does not exist.
 
     Nothing is activated in the manager: the tools belong to that agent alone.

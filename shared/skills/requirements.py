@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from shared.config import environment
+from shared.definitions.source import one_line
 from shared.skills.info import Requirements
 
 #: The name of the format today, and those it had before; most public skills still use an older one.
@@ -61,7 +62,7 @@ def missing(requires: Requirements | None) -> str | None:
     unset = [name for name in requires.env if not outside.get(name, "").strip()]
     if unset:
         reasons.append(f"{_all(unset, 'environment variable')} not set")
-    return "; ".join(reasons) or None
+    return one_line("; ".join(reasons)) or None
 
 
 def _all(names: list[str], kind: str) -> str:
@@ -81,7 +82,7 @@ def _names(block: Mapping[str, Any], *keys: str) -> tuple[str, ...]:
     for key in keys:
         value = block.get(key)
         if isinstance(value, str):
-            return (value,)
+            return (value.strip(),) if value.strip() else ()
         if isinstance(value, list):
-            return tuple(each for each in value if isinstance(each, str))
+            return tuple(each.strip() for each in value if isinstance(each, str) and each.strip())
     return ()

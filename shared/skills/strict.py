@@ -1,7 +1,8 @@
 """Strict: the Agent Skills specification to the letter, with every complaint of its reference validator.
 
 The reference reads YAML strictly: everything is text, and flow style (`[a, b]`, `{a: b}`), anchors, tags
-and keys that stand twice are errors. A file that passes here passes there, and the other way round.
+and keys that stand twice are errors. A file that passes here passes there, and the other way round; only
+for U+0085, U+2028 and U+2029, which are line breaks in some versions of YAML, the two may differ.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from shared.skills.reader import (
 )
 
 _MAX_DEPTH = 40
+#: Line breaks of YAML 1.1, which the reference does not take for any: characters like others, and no letters.
+_NO_BREAKS = str.maketrans(dict.fromkeys("\x85\u2028\u2029", "\u00b7"))
 
 
 class _Refused(Exception):
@@ -97,7 +100,7 @@ def _strict_fields(text: str) -> tuple[dict[str, Any], dict[str, int]]:
     if len(parts) < 3:
         raise _Refused("strict-frontmatter", "the front matter is not closed with '---'", 1)
     try:
-        return _strict_yaml(parts[1])
+        return _strict_yaml(parts[1].translate(_NO_BREAKS))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise _Refused("strict-yaml", f"not valid YAML: {error.problem}", mark.line + 1 if mark else None) from None

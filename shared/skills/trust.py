@@ -13,6 +13,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +28,31 @@ def fingerprint(tree: FileTree) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+@dataclass(frozen=True)
+class _Seen:
+    """What was read of the record, when it looked like this; or why it cannot be read."""
+
+    stamp: Stamp | None = None
+    entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    damage: str | None = None
+
+
 class TrustRecord:
     """A JSON file: path of a skill's folder → where it came from and the digest that was trusted."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._read_at: Stamp | None = None
-        self._entries: Mapping[str, Mapping[str, Any]] = {}
+        self._seen = _Seen()
 
     def verdict(self, folder: str) -> bool | None:
-        """Whether an installed skill is trusted in its present state; None if it is not on record."""
-        entry = self._look().get(os.path.realpath(folder))
+        """Whether an installed skill is trusted in its present state; None if it is not on record.
+
+        With a damaged record nothing is trusted, because nobody knows what was installed.
+        """
+        seen = self._look()
+        if seen.damage is not None:
+            return False
+        entry = seen.entries.get(os.path.realpath(folder)) if seen.entries else None
         if entry is None:
             return None
         trusted = entry.get("trusted")
@@ -48,9 +63,13 @@ class TrustRecord:
         except TreeRefused:
             return False
 
+    def damage(self) -> str | None:
+        """Why the record cannot be read; None if it can."""
+        return self._look().damage
+
     def source(self, folder: str) -> str | None:
         """Where an installed skill came from."""
-        found = self._look().get(os.path.realpath(folder), {}).get("source")
+        found = self._look().entries.get(os.path.realpath(folder), {}).get("source")
         return found if isinstance(found, str) else None
 
     def note(self, folder: str, source: str) -> None:
@@ -79,16 +98,19 @@ class TrustRecord:
 
     # -- inside ----------------------------------------------------------------------------------
 
-    def _look(self) -> Mapping[str, Mapping[str, Any]]:
+    def _look(self) -> _Seen:
+        """The record as it is now; replaced as a whole, so that no thread sees half of it."""
         try:
             stamp = stamp_of(os.stat(self.path))
         except OSError:
-            stamp = None
-        if stamp is None:
-            self._entries, self._read_at = {}, None
-        elif stamp != self._read_at:
-            self._entries, self._read_at = self._read(), stamp
-        return self._entries
+            return _Seen()
+        if stamp == self._seen.stamp:
+            return self._seen
+        try:
+            self._seen = seen = _Seen(stamp, self._read())
+        except SkillLoadError as error:
+            self._seen = seen = _Seen(stamp, {}, str(error))
+        return seen
 
     def _read(self) -> dict[str, dict[str, Any]]:
         try:

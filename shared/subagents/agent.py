@@ -28,7 +28,7 @@ class Subagent:
     tools: frozenset[str] = frozenset()  # what it may call; rights can narrow, never grow
     turns: int = 0
     closed: bool = False
-    unannounced: list[Run] = field(default_factory=list)  # background runs that ended while others below worked
+    unannounced: tuple[Run, ...] = ()  # background runs that ended while others below worked
     _run: Run | None = None
     _mail: list[str] = field(default_factory=list)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from shared.budget import Budget
+from shared.budget import Budget, Limits
 from shared.errors import SubagentConfigError, SubagentNestingError
 from shared.events import AgentCreated
 from shared.latch import wait_any
@@ -36,6 +36,7 @@ from shared.subagents.watchdog import GRACE_SECONDS
 from shared.tools import Tool, ToolContext
 from shared.types import Message, Role
 
+_UNBOUNDED = Limits()
 PATH_SEPARATOR = " \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} "
 
 
@@ -100,6 +101,7 @@ class Engine:
             raise SubagentConfigError("task: expected what the subagent should do, got an empty text")
         caller.cancel.raise_if_cancelled()  # a tool that was fenced off starts nothing any more
         message = task_message(call.task, call.context)
+        judged = caller.session.spec, self.runtime.tools_version
         plan, view, tools = self.prepare(caller, call)
         try:
             agent, fresh = caller.tree.add(
@@ -116,7 +118,7 @@ class Engine:
         if not fresh:
             view.close()
             return run, False
-        run.view = view
+        run.view, run.judged = view, judged
         icon = plan.profile.icon
         self.runtime.bus.emit(AgentCreated(agent.agent_id, agent.name, "subagent", plan.label, agent.parent_id, icon))
         self._life.enter(run)
@@ -179,8 +181,9 @@ class Engine:
         above = caller.agent.run if caller.agent is not None else None
         parent_token = above.cancel if above is not None else caller.session.cancel_token
         token = (parent_token if background else caller.cancel).child()
-        parent_budget = above.budget if above is not None else caller.session.budget
-        budget = Budget(agent.plan.budget, parent=parent_budget, name=agent.name)
+        budget = above.budget if above is not None else caller.session.budget
+        if agent.plan.budget != _UNBOUNDED:
+            budget = Budget(agent.plan.budget, parent=budget, name=agent.name)
         deadline = above.deadline if above is not None else None
         return Run(agent, message, token, budget, background, caller.seat, deadline)
 
@@ -216,7 +219,7 @@ class Engine:
         closing = caller.tree.close(agent)
         self.cancel(caller, agent, soft=False, reason="closed by its parent")
         for each, session in closing:
-            each.run.seat = caller.seat  # its own parent's, if that is closed as well, must not be kept alive
+            each.run.shed(caller.seat)
             if session is not None:
                 session.close()
 

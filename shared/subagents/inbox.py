@@ -14,6 +14,7 @@ HEAD = "[Subagents that have finished since your last turn. get_subagent_result(
 BRIEF = "Finished as well: "
 WORTHWHILE = 120  # characters of a response below which none of it is shown
 _ERROR_CHARS = 300
+_MANY = 64  # runs that may wait before those the parent has read are let go
 
 
 class Inbox:
@@ -23,11 +24,15 @@ class Inbox:
         self._tokens = tokens
         self._lock = threading.Lock()
         self._waiting: deque[Run] = deque()
+        self._full = _MANY
 
     def put(self, run: Run) -> None:
         """Announce a run at the parent's next model call, unless the parent reads its result before."""
         with self._lock:
             self._waiting.append(run)
+            if len(self._waiting) > self._full:  # a parent that reads results by itself may never take the others
+                self._waiting = deque(each for each in self._waiting if not each.told)
+                self._full = max(_MANY, 2 * len(self._waiting))
 
     def take(self) -> list[str]:
         """One digest of all that wait, or nothing; each run is announced exactly once.

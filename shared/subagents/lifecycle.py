@@ -52,18 +52,19 @@ class Lifecycle:
 
     def enter(self, run: Run) -> None:
         """Queue a run; it starts when there is a slot."""
-        run.ticket = Ticket(run.seat.id, partial(self._start, run))
+        ticket = run.ticket = Ticket(run.seat.id, partial(self._start, run))
         self._watchdog.watch(run)
         self._tell_status(run)
-        self.slots.enter(run.ticket)
-        run.on_end(run.cancel.on_cancel(partial(self._cancelled, run)))
+        self.slots.enter(ticket)
+        run.listen(partial(self._cancelled, run))
 
     def _start(self, run: Run) -> None:
+        ticket = run.ticket
         try:
             workers.submit(partial(self._work, run))
         except RuntimeError as error:  # no thread to be had; the others in line must not wait for this one
-            if run.ticket is not None:
-                self.slots.hand_back(run.ticket)
+            if ticket is not None:
+                self.slots.hand_back(ticket)
             self.finish(run, failure(run, error))
 
     # -- in the run's own thread -----------------------------------------------------------------
@@ -138,8 +139,12 @@ class Lifecycle:
     def _allowed(self, run: Run, view: PluginView) -> tuple[frozenset[str], tuple[Tool, ...]]:
         """What the agent may call now, of what it could call before; some tools come besides its plugins'."""
         agent, caller = run.agent, run.seat.session
-        extras = allowed_extras(agent.plan, self._child_tools, caller)
-        agent.tools &= allowed_tools(agent.plan, view, caller) | {tool.name for tool in extras}
+        fixed = view.shares_all and caller.view.shares_all and run.judged == (caller.spec, self._runtime.tools_version)
+        if fixed:  # nothing has changed since the spawn decided
+            extras = () if agent.plan.may_spawn else self._child_tools
+        else:
+            extras = allowed_extras(agent.plan, self._child_tools, caller)
+            agent.tools &= allowed_tools(agent.plan, view, caller) | {tool.name for tool in extras}
         return agent.tools, tuple(tool for tool in extras if tool.name in agent.tools)
 
     def _without_slot(self, agent: Subagent, cancel: CancelToken) -> AbstractContextManager[None]:
@@ -170,7 +175,8 @@ class Lifecycle:
 
     def _cancelled(self, run: Run) -> None:
         """The run's token fired: a queued run ends here, a running one has a moment to end by itself."""
-        if run.ticket is not None and self.slots.withdraw(run.ticket):
+        ticket = run.ticket
+        if ticket is not None and self.slots.withdraw(ticket):
             self.finish(run, failure(run, CancelledException(run.cancel.reason)))
         else:
             self._watchdog.cancelled(run)
@@ -188,6 +194,7 @@ class Lifecycle:
 
 def _waits_for_others(run: Run) -> bool:
     """Whether a run stands still for a good reason: a question has its own time limit, a child its own watch."""
-    if run.phase == "awaiting_permission" or (run.ticket is not None and run.ticket.is_resuming):
+    phase, ticket = run.phase, run.ticket
+    if phase == "awaiting_permission" or (ticket is not None and ticket.is_resuming):
         return True
-    return run.phase == "awaiting_child" and run.seat.tree.has_live_below(run.agent.agent_id)
+    return phase == "awaiting_child" and run.seat.tree.has_live_below(run.agent.agent_id)

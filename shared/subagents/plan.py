@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from shared.budget import Limits
@@ -82,7 +83,7 @@ class Planner:
 
     def _without_profile(self, caller: JaatoSession, inline: dict[str, Any]) -> Plan:
         plugins = self._inherited(caller, inline.get("plugins"))
-        made = SubagentProfile(name="_inline" if inline else "_inherited", **{**inline, "plugins": plugins})
+        made = SubagentProfile("_inline", **{**inline, "plugins": plugins}) if inline else _inheriting(tuple(plugins))
         return self._plan(caller, made, None, plugins, {}, inline=inline, bounded=True, vouched=False, may_spawn=False)
 
     def _inherited(self, caller: JaatoSession, asked: Sequence[str] | None) -> list[str]:
@@ -278,3 +279,9 @@ def _known(caller: JaatoSession, provider: Choice) -> Choice:
     if provider.value not in known_providers() and not caller.runtime.has_provider(provider.value):
         raise SubagentConfigError(unknown_name("provider", provider.value, known_providers()))
     return provider
+
+
+@lru_cache(maxsize=64)
+def _inheriting(plugins: tuple[str, ...]) -> SubagentProfile:
+    """The profile of a spawn that asks for nothing special; most do, so it is checked once."""
+    return SubagentProfile("_inherited", plugins=plugins)

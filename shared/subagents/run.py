@@ -14,10 +14,11 @@ from shared.cancel import CancelToken
 from shared.latch import Latch
 from shared.subagents.result import Hop, Status, SubagentResult
 from shared.subagents.slots import Ticket
-from shared.types import Message
+from shared.types import Message, Role
 
 if TYPE_CHECKING:
     from shared.plugin_view import PluginView
+    from shared.session import SessionSpec
     from shared.subagents.agent import Subagent
     from shared.subagents.seat import Seat
     from shared.turn import Turn
@@ -36,6 +37,16 @@ def _as_it_is(result: SubagentResult) -> SubagentResult:
     return result
 
 
+def _cancelled() -> CancelToken:
+    token = CancelToken()
+    token.cancel("the run is over")
+    return token
+
+
+_OVER = _cancelled()
+_NOTHING = Message.from_text(Role.USER, "")
+
+
 @dataclass(eq=False, slots=True, weakref_slot=True)
 class Run:
     """Spawn is an agent's first run, each continue the next."""
@@ -43,7 +54,7 @@ class Run:
     agent: Subagent
     message: Message
     cancel: CancelToken
-    budget: Budget
+    budget: Budget | None  # None: nothing is bounded, here or above
     background: bool
     seat: Seat  # of the session that asked for it
     deadline: float | None = None  # on the monotonic clock, the parent's included
@@ -59,12 +70,13 @@ class Run:
     told: bool = False  # whether the parent has been given the result
     result: SubagentResult | None = None
     view: PluginView | None = None  # until the agent's session takes it over
+    judged: tuple[SessionSpec, int] | None = None  # the caller, and the version of all tools, when rights were decided
     books: Callable[[SubagentResult], SubagentResult] = _as_it_is  # adds what the run used
     hops: list[Hop] = field(default_factory=list)
     draft: SubagentResult | None = None  # an answer there is already, should what follows be cut off
     done: Latch = field(default_factory=Latch)
     _notes: list[str] = field(default_factory=list)
-    _endings: list[Callable[[], None]] = field(default_factory=list)
+    _forget_cancel: Callable[[], None] | None = None
     _touched: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -99,23 +111,29 @@ class Run:
             return True
 
     def release(self) -> None:
-        """Let go of everything but the result."""
-        self.turn, self.books = None, _as_it_is
+        """Let go of everything but the result; whoever still works for the run finds it cancelled."""
+        self.turn, self.ticket, self.books, self.draft = None, None, _as_it_is, None
         with self._lock:
-            endings, self._endings = self._endings, []
+            forget, self._forget_cancel = self._forget_cancel, None
             view, self.view = self.view, None
-        for ending in endings:
-            ending()
+        if forget is not None:
+            forget()
+        self.cancel = _OVER
         if view is not None:
             view.close()
 
-    def on_end(self, ending: Callable[[], None]) -> None:
-        """Call this when the run lets go of what it holds; at once if it has."""
+    def shed(self, seat: Seat) -> None:
+        """Let go of what a closed agent needs no more; its parent's session, closed too, must not be kept alive."""
+        self.message, self.budget, self.seat = _NOTHING, None, seat
+
+    def listen(self, on_cancel: Callable[[], object]) -> None:
+        """Call back when the run is cancelled, until it ends."""
+        forget = self.cancel.on_cancel(on_cancel)
         with self._lock:
             if self.result is None:
-                self._endings.append(ending)
+                self._forget_cancel = forget
                 return
-        ending()
+        forget()
 
     def hand_over_view(self) -> PluginView | None:
         """The view that was prepared for the agent's session, which closes it from now on."""

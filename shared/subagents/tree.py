@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 
 from shared.errors import SubagentConfigError, SubagentNestingError, SubagentNotFoundError
@@ -16,6 +16,7 @@ from shared.subagents.state import SharedState
 
 MAIN = "main"
 NAMED_IN_ERRORS = 20  # how many agents an error message lists
+KEPT_CLOSED = 1000  # closed agents whose results stay readable; older ones are forgotten
 
 
 class Tree:
@@ -27,8 +28,9 @@ class Tree:
         self.spawned = 0
         self._lock = threading.Lock()
         self._agents: dict[str, Subagent] = {}
-        self._children: dict[str, list[Subagent]] = {}  # by parent, oldest first
-        self._named: dict[str, list[Subagent]] = {}
+        self._children: dict[str, dict[str, Subagent]] = {}  # by parent, oldest first
+        self._closed: deque[Subagent] = deque()
+        self._named: dict[str, dict[str, Subagent]] = {}
         self._live: dict[str, dict[str, Subagent]] = {}  # by parent: agents with a run that has not ended
         self._equal: dict[tuple[str, ...], list[Subagent]] = {}  # live agents by parent and key
         self._live_below: Counter[str] = Counter()  # by agent: how many below it, at any depth, are live
@@ -46,6 +48,8 @@ class Tree:
     ) -> tuple[Subagent, bool]:
         """Register a new agent if the limits allow; an equal live one is given back instead (False)."""
         with self._lock:
+            if (parent := self._agents.get(parent_id)) is not None and parent.closed:
+                raise SubagentConfigError(f"{parent_id} is closed: it starts nothing any more")
             for each in self._equal.get((parent_id, *key), ()):
                 if each.is_live:
                     return each, False
@@ -58,8 +62,8 @@ class Tree:
                 )
             agent = make(self._mint())
             self._agents[agent.agent_id] = agent
-            self._children.setdefault(parent_id, []).append(agent)
-            self._named.setdefault(agent.name, []).append(agent)
+            self._children.setdefault(parent_id, {})[agent.agent_id] = agent
+            self._named.setdefault(agent.name, {})[agent.agent_id] = agent
             self._enlist(agent)
             self.spawned += 1
             return agent, True
@@ -96,14 +100,14 @@ class Tree:
             agent.last_activity = time.time()
             agent.turns += run.result.turns_used if run.result is not None else 0
             if run.background:
-                agent.unannounced.append(run)
+                agent.unannounced += (run,)
             if not agent.is_live:
                 self._discharge(agent)
             for each in (agent, *self.above(agent)):
                 if self._live_below[each.agent_id]:
                     break
                 ready += each.unannounced
-                each.unannounced.clear()
+                each.unannounced = ()
         return ready
 
     def close(self, agent: Subagent) -> list[tuple[Subagent, JaatoSession | None]]:
@@ -111,8 +115,12 @@ class Tree:
         with self._lock:
             closing = [agent, *self._walk(agent.agent_id)]
             found = [(each, each.session) for each in closing]
-            for each in closing:
+            for each in reversed(closing):  # children are forgotten before their parents
+                if not each.closed:
+                    self._closed.append(each)
                 each.closed, each.session = True, None
+            while len(self._closed) > KEPT_CLOSED and self._closed[0].run.done.is_open:
+                self._forget(self._closed.popleft())
             return found
 
     # -- who is there ----------------------------------------------------------------------------
@@ -127,7 +135,7 @@ class Tree:
         if found is not None and self._is_below(found, caller_id):
             return found
         with self._lock:
-            named = [agent for agent in self._named.get(name, ()) if self._is_below(agent, caller_id)]
+            named = [agent for agent in self._named.get(name, {}).values() if self._is_below(agent, caller_id)]
         if len(named) == 1:
             return named[0]
         if len(still := [agent for agent in named if not agent.closed]) == 1:
@@ -139,7 +147,7 @@ class Tree:
     def children(self, parent_id: str) -> list[Subagent]:
         """The agents that this one spawned, oldest first."""
         with self._lock:
-            return list(self._children.get(parent_id, ()))
+            return list(self._children.get(parent_id, {}).values())
 
     def live_children(self, parent_id: str) -> list[Subagent]:
         """Agents that this one spawned and that still work."""
@@ -200,10 +208,17 @@ class Tree:
                 del self._live_below[each]
 
     def _walk(self, agent_id: str) -> list[Subagent]:
-        found = list(self._children.get(agent_id, ()))
+        found = list(self._children.get(agent_id, {}).values())
         for agent in found:  # grows while it is read: level by level
-            found += self._children.get(agent.agent_id, ())
+            found += self._children.get(agent.agent_id, {}).values()
         return found
+
+    def _forget(self, agent: Subagent) -> None:
+        del self._agents[agent.agent_id]
+        for index, place in ((self._children, agent.parent_id), (self._named, agent.name)):
+            del index[place][agent.agent_id]
+            if not index[place]:
+                del index[place]
 
     def _is_below(self, agent: Subagent, caller_id: str) -> bool:
         return caller_id == self.root or caller_id in (agent.parent_id, *(each.parent_id for each in self.above(agent)))

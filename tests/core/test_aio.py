@@ -136,3 +136,15 @@ def test_a_forked_process_has_a_loop_of_its_own() -> None:
         os._exit(int(run_coroutine(double(4), CancelToken(), 30)))
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 8
+
+
+def test_a_coroutine_that_exits_does_not_end_the_loop_for_the_others() -> None:
+    async def leave() -> None:
+        raise SystemExit(3)
+
+    async def stay() -> str:
+        return "here"
+
+    with pytest.raises(RuntimeError, match="SystemExit: 3"):
+        run_coroutine(leave(), CancelToken())
+    assert run_coroutine(stay(), CancelToken(), timeout=20) == "here"

@@ -262,7 +262,7 @@ def test_hooks_work_in_a_conversation() -> None:
 
     bus = HookBus()
     bus.register("after_tool_call", lambda result: f"hooked {result}")
-    script = steps(Reply.call("add", a=1), "done")
+    script = steps(Reply(calls=(("add", {"a": 1}),)), "done")
     with scripted_client(script, Lab()) as client:
         runtime = client.get_runtime()
         assert runtime.registry is not None

@@ -161,7 +161,9 @@ def test_the_record_is_private_and_survives_many_writers(store: TrustStore, tmp_
     assert all(store.is_trusted(project) for project in projects)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"workspaces": {"/": 3}}', '{"workspaces": {"/": {"files": {"a": 1}}}}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"workspaces": {"/": 3}}', '{"workspaces": {"/": {"files": {"a": 1}}}}']
+)
 def test_a_damaged_record_trusts_nothing_and_says_so(store: TrustStore, project: Path, text: str) -> None:
     store.trust(survey(project))
     store.path.write_text(text)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,6 +36,32 @@ SOUND = {
 }
 #: What typing, merging and converting put into files; a `*` or `#` of one's own is a statement, not damage.
 _NOISE = " \t\n\r:,-[]{}()\"'|>&!%@`?\\/_.abcdeRGBxyz019~=\x00\x85\u2028\ufeffé"
+_KEYS = (
+    "name",
+    "description",
+    "tools",
+    "disallowedTools",
+    "permission",
+    "permissionMode",
+    "model",
+    "skills",
+    "mode",
+    "effort",
+    "maxTurns",
+    "timeout_mins",
+    "visibility",
+    "hidden",
+    "kind",
+    "can_delegate_to_agents",
+    "hooks",
+    "emitStructuredFindings",
+    "modelRole",
+    "steps",
+    "allowedTools",
+    "permissions",
+    "metadata",
+    "plugins",
+)
 
 Edit = Callable[[str], str]
 
@@ -82,15 +109,13 @@ def _checked(text: str) -> Reading:
 
 
 @pytest.mark.parametrize("kind", SOUND)
-@settings(max_examples=400)
+@settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_a_slip_in_the_line_that_gives_rights_never_widens_them(kind: str, data: st.DataObject) -> None:
     before, rights, after = SOUND[kind]
     sound = _read(before + rights + after).profile
     assert sound is not None
-    changed = rights
-    for _ in range(data.draw(st.integers(1, 2))):
-        changed = data.draw(_edits(len(changed)))(changed)
+    changed = data.draw(_edits(len(rights)))(rights)
     reading = _checked(before + changed + after)
     if reading.profile is not None and changed.strip() and any(char.isalpha() for char in changed):
         assert _rights(reading.profile) <= _rights(sound) or _may_still_be_refused(reading.profile), changed
@@ -102,7 +127,7 @@ def _may_still_be_refused(profile: SubagentProfile) -> bool:
 
 
 @pytest.mark.parametrize("kind", SOUND)
-@settings(max_examples=200)
+@settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_a_slip_anywhere_else_does_not_widen_them_either(kind: str, data: st.DataObject) -> None:
     before, rights, after = SOUND[kind]
@@ -115,7 +140,7 @@ def test_a_slip_anywhere_else_does_not_widen_them_either(kind: str, data: st.Dat
         assert _rights(reading.profile) <= _rights(sound), (head, tail)
 
 
-@settings(max_examples=500)
+@settings(max_examples=300, deadline=None)
 @given(
     st.text(max_size=300),
     st.sampled_from(["", "---\n", "---\nname: x\n"]),
@@ -125,12 +150,10 @@ def test_any_text_is_read_or_refused_with_a_word(text: str, before: str, after: 
     _checked(before + text + after)
 
 
-@settings(max_examples=500)
+@settings(max_examples=300, deadline=None)
 @given(
     st.dictionaries(
-        st.sampled_from(
-            ["name", "description", "tools", "disallowedTools", "permission", "permissionMode", "model", "skills", "mode", "effort", "maxTurns", "timeout_mins", "visibility", "hidden", "kind", "can_delegate_to_agents", "hooks", "emitStructuredFindings", "modelRole", "steps", "allowedTools", "permissions", "metadata", "plugins"]
-        ),
+        st.sampled_from(_KEYS),
         st.recursive(
             st.none()
             | st.booleans()
@@ -145,8 +168,6 @@ def test_any_text_is_read_or_refused_with_a_word(text: str, before: str, after: 
     )
 )
 def test_any_value_in_any_field_is_read_or_refused_with_a_word(fields: dict[str, object]) -> None:
-    import yaml
-
     text = yaml.safe_dump(fields, allow_unicode=True, sort_keys=False)
     reading = _checked(f"---\n{text}---\nbody\n")
     if reading.profile is not None and fields.get("tools", ...) in (None, "", [], {}) and "tools" in fields:

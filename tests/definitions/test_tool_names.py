@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shared.definitions.profile import SubagentProfile
+from shared.definitions.profile_fields import Unfit
 from shared.definitions.tool_list import tool_entries
 from shared.definitions.tool_names import ELSEWHERE, OWNERS, mcp_name, our_names, plugin_of
 from shared.definitions.usable_tools import usable_profile
@@ -18,7 +19,7 @@ _OTHERS = {**OWNERS, "query": "sql", "github__search": "mcp", "github__close": "
 def test_the_table_names_only_tools_that_exist_with_their_plugins() -> None:
     registry = PluginRegistry()
     registry.discover()
-    found = {}
+    found: dict[str, str] = {}
     for name in set(OWNERS.values()):
         plugin = registry.get_plugin(name)
         assert plugin is not None
@@ -79,12 +80,17 @@ def test_names_of_servers(theirs: str, ours: str | None) -> None:
         ("Bash(npm:*)", [("Bash", "npm:*")]),
         ("a,,b,", [("a", None), ("b", None)]),
         ("Web Search, Read", [(None, None), ("Read", None)]),
-        ("Bash(git *, Read", [(None, None)]),
         ("", []),
     ],
 )
 def test_lists_in_a_text(text: str, entries: list[tuple[str | None, str | None]]) -> None:
     assert [(entry.name, entry.pattern) for entry in tool_entries(text)] == entries
+
+
+def test_a_pattern_that_lost_its_tool_makes_the_list_unreadable() -> None:
+    for text in ("Bash,(git log *)", "Bash (git log *)", "Read, )", "Bash(git *, Read", "Bash,git log *)"):
+        with pytest.raises(Unfit, match="pattern without its tool"):
+            tool_entries(text)
 
 
 # -- at spawn ------------------------------------------------------------------------------------

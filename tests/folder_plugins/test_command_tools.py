@@ -40,8 +40,8 @@ def test_an_answer_that_is_no_json_is_text_and_warnings_on_stderr_do_not_spoil_i
     ("code", "said"),
     [
         ("import sys; print('the reason', file=sys.stderr); sys.exit(3)", "the reason"),
-        ("print('{\"success\": false, \"error\": \"no such thing\"}')", "no such thing"),
-        ("import sys; print('{\"why\": \"because\"}'); sys.exit(1)", "because"),
+        ('print(\'{"success": false, "error": "no such thing"}\')', "no such thing"),
+        ('import sys; print(\'{"why": "because"}\'); sys.exit(1)', "because"),
         ("import os; os.kill(os.getpid(), 9)", "exit code -9"),
     ],
 )
@@ -107,7 +107,7 @@ def test_settings_come_from_the_host_then_the_environment_then_the_default(
     registry = places.registry()
     with pytest.raises(ConfigError, match=r"setting 'key' is required.*P_KEY"):
         registry.expose_tool("p")
-    with pytest.raises(ConfigError, match="unknown setting 'kee'. Did you mean 'key'"):
+    with pytest.raises(ConfigError, match=r"unknown setting 'kee'\. Did you mean 'key'"):
         registry.expose_tool("p", {"kee": "x"})
     with pytest.raises(ConfigError, match=r"setting 'limit'.*expected integer"):
         registry.expose_tool("p", {"key": "k", "limit": "many"})

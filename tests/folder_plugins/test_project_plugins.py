@@ -10,8 +10,8 @@ import pytest
 from support.plugin_folders import Places, call, command, write_plugin
 
 from shared.errors import PluginError
-from shared.folder_plugins.places import plugin_folders
 from shared.folder_plugins.opened import RefusedFolder, open_folder
+from shared.folder_plugins.places import plugin_folders
 from shared.registry import PluginRegistry
 
 SCRIPT = {"name": "p", "tools": [{"name": "say", "command": "python3", "args": ["say.py"]}]}

@@ -148,6 +148,32 @@ def test_links_out_of_the_root_are_refused(tmp_path: Path) -> None:
     assert "link-outside" in {problem.code for problem in manager.problems()}
 
 
+def test_hostile_files_are_refused_one_by_one(tmp_path: Path) -> None:
+    skills = tmp_path / "project/.jaato/skills"
+    write_skill(skills, "good")
+    aliases = "".join(
+        f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n" for old, new in zip("abcdef", "bcdefg", strict=True)
+    )
+    texts = {
+        "bomb": f"---\na: &a [x, x]\n{aliases}description: x\n---\n",
+        "deep": f"---\ndescription: x\nmetadata: {'[' * 5000}\n---\n",
+        "large": f"---\ndescription: {'x' * (2 << 20)}\n---\n",
+        "nul": "---\nname: n\0l\ndescription: x\n---\n",
+    }
+    for name, text in texts.items():
+        (write_skill(skills, name) / "SKILL.md").write_text(text)
+    (skills / "fifo").mkdir()
+    os.mkfifo(skills / "fifo/SKILL.md")
+    (skills / "folder/SKILL.md").mkdir(parents=True)
+    (skills / "loop").mkdir()
+    (skills / "loop/SKILL.md").symlink_to("SKILL.md")
+    (skills / "file").write_text("no folder")
+    manager = manager_in(tmp_path)
+    assert names(manager) == ["good"]
+    refused = {Path(problem.path).parent.name for problem in manager.problems() if problem.severity == "error"}
+    assert refused == {*texts, "fifo", "folder", "loop"}
+
+
 def test_who_may_invoke(tmp_path: Path) -> None:
     skills = tmp_path / "project/.jaato/skills"
     write_skill(skills, "people", disable_model_invocation="true")
@@ -242,8 +268,18 @@ def test_trust_in_a_skill_ends_with_any_change(tmp_path: Path) -> None:
 def test_a_damaged_record_trusts_nothing(tmp_path: Path) -> None:
     write_skill(tmp_path / "home/skills", "own")
     (tmp_path / "home/record.json").write_text("{broken")
+    manager = manager_in(tmp_path)
+    assert [info.is_trusted for info in manager.list()] == [False]
+    assert [problem.code for problem in manager.problems()] == ["record-damaged"]
     with pytest.raises(SkillError, match="damaged"):
-        manager_in(tmp_path).list()
+        manager.trust("own")
+    (tmp_path / "home/record.json").unlink()
+    assert [info.is_trusted for info in manager.list()] == [True]
+
+
+def test_tools_to_be_left_alone_are_told(tmp_path: Path) -> None:
+    write_skill(tmp_path / "project/.jaato/skills", "careful", disallowed_tools="Write, Bash")
+    assert manager_in(tmp_path).activate("careful").endswith("do not use: Write, Bash.")
 
 
 def test_skills_of_a_plugin_are_weakest(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from shared.loop import HAND_OVER
 from shared.plugins.subagent import SubagentProfile
 from shared.providers.base import ModelRequest
 from shared.providers.script import Reply, Step
+from shared.subagents import tree
 from shared.subagents.result import Status, SubagentResult
 from shared.types import Role
 
@@ -214,6 +215,21 @@ def test_a_closed_agent_keeps_its_result_and_nothing_of_its_conversation() -> No
         stage.call("close_subagent", agent_id=agent_id)
         wait_for(lambda: gc.collect() >= 0 and not any(ref() is not None for ref in sessions))
         assert [agent.run.result.response for agent in agents if agent.run.result is not None] == ["done"] * 3
+
+
+def test_closed_agents_are_remembered_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree, "KEPT_CLOSED", 5)
+    with staged("done") as stage:
+        ids = [stage.spawn(f"task {n}", name=f"name {n % 2}")["agent_id"] for n in range(12)]
+        for agent_id in ids[:10]:
+            stage.call("close_subagent", agent_id=agent_id)
+            stage.call("close_subagent", agent_id=agent_id)
+        known = [agent.agent_id for agent in tree_of(stage).below("main")]
+        assert known == ids[5:]
+        assert stage.result(ids[5])["response"] == "done"
+        assert "no subagent" in stage.call("get_subagent_result", agent_id=ids[4])["error"]
+        assert stage.call("get_subagent_result", agent_id="name 0")["agent_id"] == ids[10], "the only one not closed"
+        assert tree_of(stage).spawned == 12, "those that are forgotten count all the same"
 
 
 def test_earlier_runs_of_an_agent_are_let_go() -> None:

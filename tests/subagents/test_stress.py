@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import threading
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.engine import Record, agent_of, assert_at_rest, engine_of, profiles, run_of, tree_of
@@ -23,7 +27,7 @@ FINAL = {status.value for status in Status if status.is_final}
 
 
 def _moody(request: ModelRequest) -> Step:
-    """A child that, by its task, answers at once, uses a tool, thinks for a while or fails."""
+    """A child that, by its task, answers at once, uses a tool, thinks for a while, fails or delegates."""
     mood = task_of(request).rsplit(" ", 1)[-1]
     said = sum(message.role is Role.MODEL for message in request.messages)
     if mood == "tool" and said % 2 == 0 and request.tool_choice == "auto":
@@ -32,6 +36,9 @@ def _moody(request: ModelRequest) -> Step:
         return Reply("slow", delay=0.02)
     if mood == "fail":
         return RuntimeError("a bug in a provider")
+    if mood == "nest" and said % 2 == 0 and request.tool_choice == "auto":
+        spawn = {"task": f"{said} below {task_of(request)} slow", "inline_config": {"timeout_seconds": 0.05}}
+        return calling(("spawn_subagent", spawn), ("spawn_subagent", {**spawn, "name": "b", "background": True}))
     return "done"
 
 
@@ -51,10 +58,15 @@ class _Chaos:
         do(step)
 
     def _spawn(self, step: int) -> None:
-        mood = self._dice.choice(("now", "tool", "slow", "fail", "now"))
-        answer = self._stage.spawn(f"task {self._seed}.{step} {mood}", background=self._dice.random() < 0.7)
+        mood = self._dice.choice(("now", "tool", "slow", "fail", "nest"))
+        options = {"profile": "deep"} if mood == "nest" else {"inline_config": self._limits()} if mood == "slow" else {}
+        background = self._dice.random() < 0.7
+        answer = self._stage.spawn(f"task {self._seed}.{step} {mood}", background=background, **options)
         self.runs[answer["agent_id"]] += 1
         self._known.append(answer["agent_id"])
+
+    def _limits(self) -> dict[str, Any]:
+        return {"timeout_seconds": self._dice.choice((0.001, 0.01, 0.02, 10))}
 
     def _read(self, step: int) -> None:
         if agent_id := self._any():
@@ -66,7 +78,8 @@ class _Chaos:
             mode = self._dice.choice(("soft", "hard"))
             answer = self._stage.call("cancel_subagent", agent_id=agent_id, mode=mode)
             listed = [each["agent_id"] for each in (*answer["cancelled"], *answer["already_finished"])]
-            assert listed == [agent_id]
+            assert agent_id in listed
+            assert len(set(listed)) == len(listed)
 
     def _continue(self, step: int) -> None:
         if agent_id := self._any():
@@ -90,9 +103,11 @@ class _Chaos:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_no_run_is_lost_whatever_is_done_to_it(seed: int) -> None:
-    count, steps = 12, 400
+    count, steps = 12, 250
     known: list[str] = []
-    with rapid_switching(), staged(_moody, Lab(), config=WIDE) as stage:
+    deep = SubagentProfile("deep", plugins=["subagent", "lab"])
+    config = {**WIDE, "max_depth": 2, **profiles(deep)}
+    with rapid_switching(), staged(_moody, Lab(), config=config) as stage:
         record = Record(stage)
         crowd = [_Chaos(stage, seed * 1000 + index, known) for index in range(count)]
 
@@ -103,9 +118,13 @@ def test_no_run_is_lost_whatever_is_done_to_it(seed: int) -> None:
         run_threads(count, body)
         assert_at_rest(stage)
         started = sum((each.runs for each in crowd), Counter())
-        assert len(set(known)) == len(known) == len(tree_of(stage).below("main"))
-        assert record.completions() == started
-        for agent_id in known:
+        assert set(known) == {agent.agent_id for agent in tree_of(stage).children("main")}
+        completions = record.completions()
+        assert {agent_id: completions[agent_id] for agent_id in known} == started
+        below = [agent.agent_id for agent in tree_of(stage).below("main") if agent.parent_id != "main"]
+        assert [completions[agent_id] for agent_id in below] == [1] * len(below)
+        assert len(below) > 50
+        for agent_id in (*known, *below):
             result = run_of(stage, agent_id).result
             assert result is not None
             assert result.success == (result.status is Status.COMPLETED)
@@ -202,3 +221,10 @@ def test_trees_three_deep_from_many_threads() -> None:
         assert {agent.run.status for agent in agents} == {Status.COMPLETED}
         assert set(record.completions().values()) == {1}
         assert engine_of(stage).slots.limit == 2
+
+
+def test_nothing_is_left_over_after_thousands_of_runs() -> None:
+    soak = Path(__file__).parents[2] / "benchmarks" / "soak.py"
+    done = subprocess.run([sys.executable, str(soak), "3000"], capture_output=True, text=True, timeout=110)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "nothing grew" in done.stdout

@@ -60,7 +60,7 @@ def assert_at_rest(stage: Stage) -> None:
         assert run.status.is_final
         assert not tree.has_live_below(agent.agent_id)
         assert tree.live_children(agent.agent_id) == []
-        assert agent.unannounced == []
+        assert agent.unannounced == ()
         if agent.session is not None:
             check_history(agent.session.get_history())
 

@@ -48,8 +48,9 @@ def schema(connection: sqlite3.Connection) -> dict[str, Any]:
     tables = []
     for kind, name, _ in found:
         if kind in ("table", "view"):
-            columns = connection.execute("SELECT name, type, pk FROM pragma_table_info(?)", [name]).fetchall()
-            shown = [{"name": column, "type": of, **({"key": True} if key else {})} for column, of, key in columns]
+            quoted = name.replace('"', '""')
+            columns = connection.execute(f'PRAGMA table_info("{quoted}")').fetchall()
+            shown = [{"name": row[1], "type": row[2], **({"key": True} if row[5] else {})} for row in columns]
             tables.append({"name": name, "kind": kind, "columns": shown})
     indexes = [{"name": name, "table": table} for kind, name, table in found if kind == "index"]
     return {"tables": tables, "indexes": indexes}
@@ -68,7 +69,7 @@ def query(connection: sqlite3.Connection, sql: str, parameters: Any, limit: int)
 
 
 def explain(connection: sqlite3.Connection, sql: str) -> dict[str, Any]:
-    return {"plan": [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}")]}  # noqa: S608 - reads only
+    return {"plan": [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}")]}
 
 
 def plain(value: Any) -> Any:

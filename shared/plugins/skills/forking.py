@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shared.definitions.agent_models import model_and_provider
 from shared.errors import SkillValidationError
 from shared.runtime import JaatoRuntime
 from shared.skills.info import SkillInfo
@@ -40,8 +41,8 @@ def fork(
     arguments: dict[str, Any] = {"task": text, "name": info.name[:80]}
     if profile is not None:
         arguments["profile"] = profile
-    if info.model and profile is None:
-        arguments["inline_config"] = {"model": info.model}
+    elif model := _model(info, session.provider_name):
+        arguments["inline_config"] = {"model": model}
     toolbox = Toolbox([tool], gate=runtime.broker, hooks=runtime.hooks, profile=session.profile)
     result = toolbox.run(FunctionCall(context.call_id or f"skill-{info.name}", SPAWN, arguments), context)
     if isinstance(result.result, dict):
@@ -49,6 +50,12 @@ def fork(
     if result.is_error:
         raise SkillValidationError(str(result.result).removeprefix("Error: "))
     return {"skill": info.name, "response": result.result}
+
+
+def _model(info: SkillInfo, provider: str) -> str | None:
+    """The model that a skill asks for, if the caller's provider has such; None to inherit."""
+    found = model_and_provider(info.model) if info.model else None
+    return found[0] if found is not None and found[1] in (None, provider) else None
 
 
 def _spawn_tool(runtime: JaatoRuntime | None) -> Tool | None:

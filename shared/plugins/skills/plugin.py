@@ -17,7 +17,7 @@ from shared.plugins.skills.matcher import Matcher
 from shared.skills.catalogue import catalogue_text
 from shared.skills.config import PROJECT_DIRS, SkillConfig
 from shared.skills.fetch import CLAWHUB
-from shared.skills.info import SkillInfo
+from shared.skills.info import Skill, SkillInfo
 from shared.skills.install import Installed, Installer
 from shared.skills.manager import Invoker, SkillManager
 from shared.skills.preload import Preloaded, preload
@@ -65,23 +65,28 @@ class SkillsPlugin(WorkspacePlugin):
         self.on_tools_changed: list[Callable[[], object]] = []
         self._runtime: JaatoRuntime | None = None
         self._manager: SkillManager | None = None
+        self._kept: list[Skill] = []  # from code; they outlive a change of settings
 
     def initialize(self, config: dict[str, Any] | None = None) -> None:
         """Take settings; skills are looked for again."""
         super().initialize(config)
-        self._manager = None
+        self._renew()
 
     def attach(self, runtime: JaatoRuntime) -> None:
         """Learn the workspace, and whether it is trusted."""
         super().attach(runtime)
         if self._runtime is not runtime:
-            self._runtime, self._manager = runtime, None
+            self._runtime = runtime
+            self._renew()
 
     @property
     def manager(self) -> SkillManager:
         """The skills of this plugin."""
         if self._manager is None:
-            self._manager = SkillManager(self._settings(), agent_tools=self._agent_tools)
+            made = SkillManager(self._settings(), agent_tools=self._agent_tools)
+            for skill in self._kept:
+                made.register(skill)
+            self._manager = made
         return self._manager
 
     # -- for models ------------------------------------------------------------------------------
@@ -131,7 +136,7 @@ class SkillsPlugin(WorkspacePlugin):
         forks, profile = profile_for(info, self._runtime)
         if forks:
             return fork(self._runtime, info, text, profile, context)
-        self.manager.activate(name, arguments, invoked_by=invoked_by)
+        text = self.manager.activate(name, arguments, invoked_by=invoked_by)
         if skill.tools:
             self._tools_changed()
         answer: dict[str, Any] = {"skill": name, "instructions": text}
@@ -201,9 +206,14 @@ class SkillsPlugin(WorkspacePlugin):
 
     def shutdown(self) -> None:
         """Forget which skills are active."""
-        self._manager = None
+        self._renew()
 
     # -- inside ----------------------------------------------------------------------------------
+
+    def _renew(self) -> None:
+        """Begin anew with the present settings; skills from code stay, and none is active."""
+        if self._manager is not None:
+            self._kept, self._manager = self._manager.registered(), None
 
     def _settings(self) -> SkillConfig:
         config, runtime = self.config, self._runtime
