@@ -10,6 +10,7 @@ from typing import Any
 from shared.budget import Limits
 from shared.definitions.catalogue import ProfileCatalogue
 from shared.definitions.profile import SubagentProfile
+from shared.definitions.usable_tools import usable_profile
 from shared.definitions.variables import expand_plugin_configs, variables_for
 from shared.errors import ConfigError, SubagentConfigError, unknown_name
 from shared.gc.base import GCConfig
@@ -17,9 +18,11 @@ from shared.gc.loader import load_strategy
 from shared.plugin import Plugin
 from shared.providers import known_providers
 from shared.providers.base import ModelSettings
+from shared.registry import PluginRegistry
 from shared.session import JaatoSession
 from shared.subagents.config import SubagentConfig
 from shared.subagents.inline import inline_settings, narrowed
+from shared.subagents.known_tools import known_tools
 
 OWN_PLUGIN = "subagent"
 
@@ -108,7 +111,7 @@ class Planner:
     def _from_profile(
         self, caller: JaatoSession, label: str, inline: dict[str, Any], *, depth: int, deepest: int, confined: bool
     ) -> Plan:
-        found = self._profile(label)
+        found = self._profile(label, caller.runtime.registry)
         profile = narrowed(found, inline)
         vouched = found.source.trusted and not confined
         if found.inherits_plugins:
@@ -129,11 +132,13 @@ class Planner:
             may_spawn=OWN_PLUGIN in asked and depth < _lowest(deepest, profile.max_depth),
         )
 
-    def _profile(self, name: str) -> SubagentProfile:
+    def _profile(self, name: str, registry: PluginRegistry | None) -> SubagentProfile:
         try:
             profile = self._catalogue.get(name)
         except ConfigError as error:
             raise SubagentConfigError(str(error)) from error
+        if profile.unmapped_tools or profile.unmapped_denied:  # an agent that was written for another host
+            profile = usable_profile(profile, known_tools(registry))
         if profile.skills:
             raise SubagentConfigError(
                 f"profile '{name}' asks for skills ({', '.join(profile.skills)}), which cannot be loaded yet"

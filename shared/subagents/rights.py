@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from shared.definitions.profile import SubagentProfile
 from shared.errors import ConfigError, PluginError, SubagentConfigError, SubagentNestingError, unknown_name
-from shared.plugin_loading import plugin_tools
 from shared.plugin_view import PluginView
 from shared.registry import PluginRegistry
 from shared.runtime import JaatoRuntime
 from shared.session import JaatoSession
+from shared.subagents.known_tools import known_tools
 from shared.subagents.plan import OWN_PLUGIN, Plan
 from shared.tools import Tool
 
@@ -80,7 +80,7 @@ def require_tools(plan: Plan, view: PluginView, allowed: frozenset[str], registr
         if not (known and usable) and not _matches(wanted, plan.profile.disallowed_tools):
             _refuse(plan, wanted, found, registry)
     for denied in plan.profile.disallowed_tools:
-        if not _is_glob(denied) and denied not in names and denied not in _known_tools(registry):
+        if not _is_glob(denied) and denied not in names and denied not in known_tools(registry):
             known_names = [*names, *STATE_TOOLS]
             raise SubagentConfigError(f"{_where(plan)}, disallowed_tools: {unknown_name('tool', denied, known_names)}")
 
@@ -131,7 +131,7 @@ def _refuse(plan: Plan, wanted: str, found: Sequence[Tool], registry: PluginRegi
         why = f"tool '{wanted}' is not among those of its caller, and it cannot have more"
     elif registry is not None and registry.is_switched_off(wanted):
         why = f"tool '{wanted}' is switched off here"
-    elif _known_tools(registry).get(wanted) == OWN_PLUGIN and OWN_PLUGIN in plan.profile.plugins:
+    elif known_tools(registry).get(wanted) == OWN_PLUGIN and OWN_PLUGIN in plan.profile.plugins:
         return  # deep down an agent cannot spawn: it works without these
     else:
         why = unknown_name("tool", wanted, [each.name for each in found])
@@ -146,20 +146,6 @@ def _require_no_clash(plan: Plan, tools: Sequence[Tool]) -> None:
                 f"{_where(plan)}: the plugins '{other}' and '{tool.plugin}' both have a tool '{tool.name}': "
                 f"give it only one of them"
             )
-
-
-def _known_tools(registry: PluginRegistry | None) -> Mapping[str, str]:
-    """The plugin of every tool that any available plugin has, exposed or not."""
-    found: dict[str, str] = {}
-    for name in registry.list_available() if registry is not None else ():
-        plugin = registry.get_plugin(name) if registry is not None else None
-        try:
-            tools = plugin_tools(plugin) if plugin is not None else []
-        except Exception:  # foreign code that may not even be set up
-            log.debug("the tools of plugin '%s' are not known", name, exc_info=True)
-            tools = []
-        found |= dict.fromkeys((tool.name for tool in tools), name)
-    return found
 
 
 def _where(plan: Plan) -> str:

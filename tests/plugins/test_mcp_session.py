@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -14,10 +15,11 @@ SERVER = Path(__file__).parents[1] / "support" / "mcp_server.py"
 
 
 def test_servers_of_mcp_json_are_there_in_the_first_turn(tmp_path: Path) -> None:
-    (tmp_path / ".mcp.json").write_text(
-        '{"mcpServers": {"s": {"command": "%s", "args": ["%s", "stdio"]}, "gone": {"command": "no-such-program"}}}'
-        % (sys.executable, SERVER)
-    )
+    servers = {
+        "s": {"command": sys.executable, "args": [str(SERVER), "stdio"]},
+        "gone": {"command": "no-such-program"},
+    }
+    (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
     registry = PluginRegistry()
     registry.discover()
     registry.expose_tool("mcp", {"workspace": str(tmp_path), "wait_seconds": 30})

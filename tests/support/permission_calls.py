@@ -21,7 +21,7 @@ WRITE = Tool(ToolSchema("write_file"), lambda args, context: None, plugin="file_
 READ = Tool(ToolSchema("read_file"), lambda args, context: None, plugin="file_edit", auto_approved=True)
 
 
-def _waits_quietly(phase: str) -> nullcontext[None]:
+def _waits_quietly(phase: str, cancel: object) -> nullcontext[None]:
     return nullcontext()
 
 
