@@ -5,10 +5,15 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
+from rich.live import Live
 
+from shared.cli.agent_tree import AgentTree
 from shared.cli.view import TurnView
 from shared.client import JaatoClient
 from shared.providers.base import ModelRequest
@@ -23,7 +28,7 @@ POLICY = {
     "version": "1.0",
     "defaultPolicy": "deny",
     "whitelist": {
-        "tools": ["spawn_subagent", "wait_for_subagents", "set_shared_state", "get_shared_state"],
+        "tools": ["spawn_subagent", "cancel_subagent", "set_shared_state", "get_shared_state"],
         "patterns": ["git log *"],
         "arguments": {},
     },
@@ -33,6 +38,8 @@ TASKS = {
     "note-hunter": "Count the lines that mention TODO or FIXME.",
     "historian": "Say in a line what was committed last.",
 }
+WANDERER = "Think about everything, for as long as it takes."
+PACE = 0.6  # seconds that a scripted answer takes when somebody watches
 
 
 @click.command(epilog="Example: jaato demo ~/code/my-project")
@@ -45,14 +52,20 @@ def demo(folder: Path) -> None:
         registry.expose_tool(name)
     registry.expose_tool("subagent", {"auto_discover_profiles": False})
     view = TurnView(sys.stdout, speaks=True)
+    tree = AgentTree()
+    watched = view.console.is_terminal
     with JaatoClient(provider_name="script", workspace=folder) as client:
-        client.register_provider("script", ScriptProvider(play))
+        client.register_provider("script", ScriptProvider(partial(play, pace=PACE if watched else 0.0)))
         client.connect()
         client.configure_tools(registry, permissions=POLICY)
+        client.set_ui_hooks(tree)
         client.set_ui_hooks(view)
         view.say("you", QUESTION, "bold green")
-        client.send_message(QUESTION)
-        view.flush()
+        with Live(tree, console=view.console, refresh_per_second=8) if watched else nullcontext():
+            client.send_message(QUESTION)
+            view.flush()
+        if not watched:
+            view.console.print(tree)
         used = client.get_runtime().ledger.summarize()
         seconds = client.get_turn_accounting()[-1]["duration_seconds"]
         view.console.print(
@@ -61,18 +74,25 @@ def demo(folder: Path) -> None:
         )
 
 
-def play(request: ModelRequest) -> Step:
+def play(request: ModelRequest, *, pace: float = 0.0) -> Step:
     """The scripted model: what it says next depends on what the tools really answered."""
+    reply = _reply(request)
+    return replace(reply, delay=reply.delay or pace)
+
+
+def _reply(request: ModelRequest) -> Reply:
     task = last_user_text(request)
     spoken = sum(message.role is Role.MODEL for message in request.messages)
     results = {result.name: result for message in request.messages for result in message.results}
     for name, wording in TASKS.items():
         if wording in task:
             return _child(name, spoken, task, results)
+    if WANDERER in task:
+        return Reply("never said", delay=600)
     return _main(spoken, results)
 
 
-def _main(spoken: int, results: Mapping[str, ToolResult]) -> Step:
+def _main(spoken: int, results: Mapping[str, ToolResult]) -> Reply:
     match spoken:
         case 0:
             steps = ["List the files", "Let subagents look closer", "Sum up"]
@@ -80,22 +100,28 @@ def _main(spoken: int, results: Mapping[str, ToolResult]) -> Step:
             return Reply("I will plan and list the files.", (plan, ("list_files", {})))
         case 1:
             telling = _telling(results.get("list_files"))
-            spawns = [{"name": name, "task": task, "context": telling} for name, task in TASKS.items()]
-            calls = tuple(("spawn_subagent", spawn) for spawn in spawns)
-            return Reply("Three subagents can look at the same time.", calls)
+            spawns: list[dict[str, object]] = [
+                {"name": name, "task": task, "context": telling} for name, task in TASKS.items()
+            ]
+            idle: dict[str, object] = {"name": "wanderer", "task": WANDERER, "background": True}
+            calls = tuple(("spawn_subagent", spawn) for spawn in [idle, *spawns])
+            return Reply("Three subagents can look at the same time; one more may wander about.", calls)
         case 2:
-            return Reply("Tidying up, if I may.", (("cli", {"command": "git log -1 && rm -rf build"}),))
+            stop = {"agent_id": "wanderer", "reason": "the others have found enough"}
+            return Reply("Enough: the wanderer can stop.", (("cancel_subagent", stop),))
         case 3:
+            return Reply("Tidying up, if I may.", (("cli", {"command": "git log -1 && rm -rf build"}),))
+        case 4:
             done = [("update_step", {"step": step, "status": "completed"}) for step in (1, 2, 3)]
             return Reply("That was not allowed, so everything stays as it is.", (*done, ("list_shared_state", {})))
-        case 4:
+        case 5:
             keys = ("get_shared_state", {"key": "findings/reader"})
             return Reply("", (keys,))
         case _:
             return Reply(_summary(results))
 
 
-def _child(name: str, spoken: int, task: str, results: Mapping[str, ToolResult]) -> Step:
+def _child(name: str, spoken: int, task: str, results: Mapping[str, ToolResult]) -> Reply:
     looks: dict[str, tuple[str, dict[str, object]]] = {
         "reader": ("read_file", {"path": _context(task), "end_line": 5}),
         "note-hunter": ("search_files", {"pattern": "TODO|FIXME", "max_results": 200}),

@@ -14,6 +14,8 @@ import pytest
 from support.labs import DIALECTS, OPENAI, WireLab
 from support.wire import Answer, Reply, Script
 
+from shared.cli.demo import TASKS
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -51,8 +53,33 @@ def test_demo_works_on_the_folder_it_is_given(tmp_path: Path) -> None:
     assert "2 files (1 .md, 1 .py)" in done.stdout or "2 files (1 .py, 1 .md)" in done.stdout
     assert "Begin with README.md (Hello)" in done.stdout
     assert "permission denied for cli" in done.stdout
+    for name in TASKS:
+        assert f"✓ {name} completed" in done.stdout
+    assert "■ wanderer cancelled" in done.stdout
     assert "\x1b[" not in done.stdout, "no colours in a pipe"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["README.md", "main.py"]
+
+
+def test_demo_draws_a_live_tree_in_a_terminal(tmp_path: Path) -> None:
+    import pty
+
+    (tmp_path / "README.md").write_text("# Hello\n")
+    master, slave = pty.openpty()
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path), "JAATO_TRACE_LOG": "", "TERM": "xterm"}
+    command = [sys.executable, "-m", "shared.cli", "demo", str(tmp_path)]
+    process = subprocess.Popen(command, stdout=slave, stderr=slave, stdin=slave, env=env, cwd=tmp_path)
+    os.close(slave)
+    seen = b""
+    try:
+        while piece := os.read(master, 65536):
+            seen += piece
+    except OSError:  # the other side is closed: the program has ended
+        pass
+    os.close(master)
+    assert process.wait(30) == 0
+    text = seen.decode(errors="replace")
+    assert "\x1b[" in text
+    assert text.count("historian") > 5, "drawn again and again while it runs"
 
 
 def test_help_and_version(tmp_path: Path) -> None:
