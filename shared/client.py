@@ -34,7 +34,7 @@ class JaatoClient:
         provider_name: str | None = None,
         *,
         workspace: str | Path | None = None,
-        trust_workspace: bool = False,
+        trust_workspace: bool | None = None,
         settings: ModelSettings | None = None,
         gc: GCConfig | Mapping[str, Any] | str | None = None,
         system_instructions: str | None = None,

@@ -50,13 +50,13 @@ class JaatoRuntime:
         workspace: str | Path | None = None,
         ledger: TokenLedger | None = None,
         retry: RetryPolicy | None = None,
-        trust_workspace: bool = False,
+        trust_workspace: bool | None = None,
     ) -> None:
         self.provider_name = provider_name or config.default_provider()
         if self.provider_name not in known_providers():
             get_provider(self.provider_name)  # raises, naming the known ones
         self.workspace = Path(workspace or Path.cwd()).resolve()
-        self.trust_workspace = trust_workspace
+        self._trust = trust_workspace
         self.bus = EventBus()
         self.ledger = ledger or TokenLedger(PriceTable.load(config.jaato_home() / "prices.json"))
         self.registry: PluginRegistry | None = None
@@ -70,6 +70,15 @@ class JaatoRuntime:
         self._main: weakref.ref[JaatoSession] | None = None
         self._assembly = Assembly(self)
         attach_trace(self.bus)
+
+    @property
+    def trust_workspace(self) -> bool:
+        """Whether project files may run code and grant rights: as said in code, else as recorded by `jaato trust`."""
+        if self._trust is None:
+            from shared.trust import TrustStore
+
+            self._trust = bool(TrustStore().is_trusted(self.workspace))
+        return self._trust
 
     # -- providers -------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from shared.subagents.agent import Subagent
 from shared.subagents.conversation import converse, failure
 from shared.subagents.prompt import system_instructions
 from shared.subagents.result import SubagentResult
-from shared.subagents.rights import allowed_extras, allowed_tools, open_view
+from shared.subagents.rights import allowed_extras, allowed_skill_tools, allowed_tools, open_view
 from shared.subagents.run import Run
 from shared.subagents.seat import Seat
 from shared.subagents.slots import Slots, Ticket
@@ -145,7 +145,8 @@ class Lifecycle:
         else:
             extras = allowed_extras(agent.plan, self._child_tools, caller)
             agent.tools &= allowed_tools(agent.plan, view, caller) | {tool.name for tool in extras}
-        return agent.tools, tuple(tool for tool in extras if tool.name in agent.tools)
+        kept = [tool for tool in extras if tool.name in agent.tools]
+        return agent.tools, (*kept, *allowed_skill_tools(agent.plan, caller))
 
     def _without_slot(self, agent: Subagent, cancel: CancelToken) -> AbstractContextManager[None]:
         ticket = agent.run.ticket

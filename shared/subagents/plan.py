@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -12,7 +12,7 @@ from shared.definitions.catalogue import ProfileCatalogue
 from shared.definitions.profile import SubagentProfile
 from shared.definitions.usable_tools import usable_profile
 from shared.definitions.variables import expand_plugin_configs, variables_for
-from shared.errors import ConfigError, SubagentConfigError, unknown_name
+from shared.errors import ConfigError, SkillError, SubagentConfigError, unknown_name
 from shared.gc.base import GCConfig
 from shared.gc.loader import load_strategy
 from shared.plugin import Plugin
@@ -20,6 +20,7 @@ from shared.providers import known_providers
 from shared.providers.base import ModelSettings
 from shared.registry import PluginRegistry
 from shared.session import JaatoSession
+from shared.skills.preload import Preloaded, preload_for
 from shared.subagents.config import SubagentConfig
 from shared.subagents.inline import inline_settings, narrowed
 from shared.subagents.known_tools import known_tools
@@ -53,6 +54,7 @@ class Plan:
     budget: Limits
     project: str | None = None  # of the provider's connection; None: what the host connected with
     location: str | None = None
+    skills: Preloaded = Preloaded()
 
 
 class Planner:
@@ -120,7 +122,7 @@ class Planner:
             asked = list(profile.plugins)
             self._require_plugins(caller, label, profile, asked, vouched=vouched)
         configs = self._configs(caller, label, profile, vouched=vouched)
-        return self._plan(
+        plan = self._plan(
             caller,
             profile,
             label,
@@ -131,6 +133,7 @@ class Planner:
             vouched=vouched,
             may_spawn=OWN_PLUGIN in asked and depth < _lowest(deepest, profile.max_depth),
         )
+        return replace(plan, skills=self._skills(caller, label, profile)) if profile.skills else plan
 
     def _profile(self, name: str, registry: PluginRegistry | None) -> SubagentProfile:
         try:
@@ -139,11 +142,15 @@ class Planner:
             raise SubagentConfigError(str(error)) from error
         if profile.unmapped_tools or profile.unmapped_denied:  # an agent that was written for another host
             profile = usable_profile(profile, known_tools(registry))
-        if profile.skills:
-            raise SubagentConfigError(
-                f"profile '{name}' asks for skills ({', '.join(profile.skills)}), which cannot be loaded yet"
-            )
         return profile
+
+    @staticmethod
+    def _skills(caller: JaatoSession, label: str, profile: SubagentProfile) -> Preloaded:
+        """The bodies and tools of the skills that a profile asks for."""
+        try:
+            return preload_for(caller.runtime, profile.skills) if profile.skills else Preloaded()
+        except SkillError as error:
+            raise SubagentConfigError(f"profile '{label}', skills: {error}") from error
 
     def _require_plugins(
         self, caller: JaatoSession, label: str, profile: SubagentProfile, asked: Sequence[str], *, vouched: bool

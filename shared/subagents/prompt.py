@@ -25,7 +25,7 @@ def task_message(task: str, context: str | Mapping[str, Any] | None) -> Message:
 
 
 def system_instructions(plan: Plan) -> str:
-    """The preamble, the profile's own instructions, and the shape of the answer where one is required."""
+    """The preamble, the profile's own instructions, its skills, and the shape of the answer where one is required."""
     schema = plan.profile.output_schema
     shape = (
         "Your final answer must be one JSON value, and nothing else, that fits this JSON Schema:\n"
@@ -33,7 +33,8 @@ def system_instructions(plan: Plan) -> str:
         if schema is not None
         else ""
     )
-    return "\n\n".join(text for text in (PREAMBLE, plan.profile.system_instructions or "", shape) if text)
+    texts = (PREAMBLE, plan.profile.system_instructions or "", plan.skills.text, shape)
+    return "\n\n".join(text for text in texts if text)
 
 
 def _context(context: str | Mapping[str, Any] | None) -> str:

@@ -69,6 +69,14 @@ def allowed_extras(plan: Plan, tools: Sequence[Tool], caller: JaatoSession) -> t
     )
 
 
+def allowed_skill_tools(plan: Plan, caller: JaatoSession) -> tuple[Tool, ...]:
+    """The tools of the skills that a profile preloads; a bounded child gets none that its caller lacks."""
+    if not plan.skills.tools:
+        return ()
+    callers = tools_of_caller(caller) if plan.bounded else None
+    return tuple(tool for tool in plan.skills.tools if callers is None or tool.name in callers)
+
+
 def require_tools(plan: Plan, view: PluginView, allowed: frozenset[str], registry: PluginRegistry | None) -> None:
     """Refuse a child that would lack a tool its author counted on, or have one its author meant to deny."""
     found = view.tools()
