@@ -171,6 +171,8 @@ class HookBus:
 
     def _hooks(self, event: str) -> list[_Hook]:
         self._look()
+        if not self._own and not self._theirs:
+            return []
         return [hook for hook in (*self._own, *self._theirs) if hook.event == event]
 
     def _look(self) -> None:

@@ -20,6 +20,7 @@ from shared.gc.base import GCConfig
 from shared.gc.keeper import ContextKeeper
 from shared.gc.loader import gc_config_from
 from shared.governor import Governor, RetryPolicy, gate_for
+from shared.hooks import HookBus
 from shared.ledger import Account, TokenLedger
 from shared.loop import Agent
 from shared.modelcall import RetryCallback
@@ -32,7 +33,6 @@ from shared.providers import get_provider, known_providers
 from shared.providers.base import ModelSettings, Provider, ProviderConfig
 from shared.registry import PluginRegistry
 from shared.session import JaatoSession, SessionSpec
-from shared.toolbox import ToolHooks
 from shared.trace import attach_trace
 from shared.types import Message
 from shared.ui_hooks import subscribe_hooks
@@ -62,7 +62,7 @@ class JaatoRuntime:
         self.registry: PluginRegistry | None = None
         self.commands = Commands()
         self.broker: PermissionBroker | None = None
-        self.hooks: ToolHooks | None = None
+        self.hooks = HookBus()
         self.retry = retry or RetryPolicy.from_environment()
         self._connections = Connections()
         self._on_retry: RetryCallback | None = None
@@ -127,9 +127,9 @@ class JaatoRuntime:
         *,
         permissions: Permissions = None,
         ledger: TokenLedger | None = None,
-        hooks: ToolHooks | None = None,
+        hooks: HookBus | None = None,
     ) -> None:
-        """Use these plugins, under this permission policy."""
+        """Use these plugins, under this permission policy; their hooks, and those on a given bus, are in force."""
         self.broker = build_gate(
             permissions, workspace=self.workspace, trust_workspace=self.trust_workspace, tools=registry.tools
         )
@@ -137,13 +137,14 @@ class JaatoRuntime:
         self.broker.on_resolved = self.broker.on_resolved or self._permission_resolved
         self.registry = registry
         self.commands = Commands(registry, [self.broker])
-        self.hooks = hooks
+        self.hooks = hooks or HookBus(registry)
         self.ledger = ledger or self.ledger
         self._assembly.forget_tools()
         registry.attach = self._attach
         for name in registry.list_exposed():
             if plugin := registry.get_plugin(name):
                 self._attach(plugin)
+        self.hooks.start()
 
     @property
     def tools_version(self) -> int:
@@ -238,6 +239,7 @@ class JaatoRuntime:
 
     def close(self) -> None:
         """Shut all plugins down."""
+        self.hooks.stop()
         if self.registry is not None:
             self.registry.unexpose_all()
         self.bus.flush(everyone=True)

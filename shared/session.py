@@ -70,6 +70,7 @@ class JaatoSession:
         self._accounting = Accounting()
         self._gc_history: list[GCResult] = []
         self._stream = True
+        self._prompt: str | None = None  # the system prompt, where a hook wrote another one
         self._provider_name = provider_name
         self._agent = runtime.build_agent(self, model=model, provider_name=provider_name)
         self._version = runtime.tools_version
@@ -137,7 +138,10 @@ class JaatoSession:
 
     def send_message(self, message: str, on_output: OutputCallback | None = None) -> str:
         """Run one turn and return the answer; a cancelled turn returns what there is, marked as cancelled."""
-        return self._text(self._run_turn(Message.from_text(Role.USER, message), on_output))
+        hooks = self.runtime.hooks
+        heard = hooks.message_received(message, self.agent_id)
+        answer = self._text(self._run_turn(Message.from_text(Role.USER, heard), on_output))
+        return hooks.message_sending(answer, self.agent_id) or ""
 
     def send_message_with_parts(self, parts: Sequence[Part], on_output: OutputCallback | None = None) -> str:
         """Like `send_message`, with images or other parts."""
@@ -217,7 +221,7 @@ class JaatoSession:
     def execute(self, turn: Turn) -> Outcome | None:
         """Run a turn to its end in this thread; None if it was abandoned in the meantime."""
         try:
-            outcome: Outcome | None = loop.run(self._agent, turn)
+            outcome: Outcome | None = loop.run(self._started(turn), turn)
             if not turn.close():
                 return None
         except CancelledException:
@@ -229,6 +233,14 @@ class JaatoSession:
         if outcome is not None:
             self._end(turn, outcome)
         return outcome
+
+    def _started(self, turn: Turn) -> loop.Agent:
+        """What the turn runs with; hooks may have written the system prompt with which the agent started."""
+        hooks = self.runtime.hooks
+        if self._prompt is None and hooks.has("before_agent_start"):
+            history = turn.history.snapshot()
+            self._prompt = hooks.before_agent_start(history, self._agent.system, agent_id=self.agent_id)
+        return self._agent if self._prompt is None else replace(self._agent, system=self._prompt)
 
     def abandon(self, turn: Turn) -> Outcome | None:
         """End a turn from outside, however stuck it is; what it still does changes nothing."""
@@ -293,6 +305,7 @@ class JaatoSession:
         self._history.replace(fresh.messages)
         self._accounting.clear()
         self._gc_history.clear()
+        self._prompt = None
         self._agent = self.runtime.build_agent(self, model=self.model_name, provider_name=self.provider_name)
 
     def get_turn_accounting(self) -> list[dict[str, Any]]:

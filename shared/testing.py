@@ -96,12 +96,13 @@ def scripted_client(
     *plugins: ToolPlugin,
     permissions: Permissions = "allow",
     workspace: str | Path | None = None,
+    trust_workspace: bool = False,
 ) -> Iterator[JaatoClient]:
     """A connected client whose model follows a script and whose plugins are exposed."""
     registry = PluginRegistry()
     for plugin in plugins:
         registry.register_plugin(plugin, expose=True)
-    client = JaatoClient(provider_name="script", workspace=workspace)
+    client = JaatoClient(provider_name="script", workspace=workspace, trust_workspace=trust_workspace)
     client.register_provider("script", ScriptProvider(script))
     client.connect()
     client.configure_tools(registry, permissions=permissions)

@@ -6,6 +6,7 @@ import logging
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from shared.cancel import CancelToken
 from shared.errors import CancelledException
@@ -77,6 +78,7 @@ class Lifecycle:
         try:
             run.cancel.raise_if_cancelled()
             self._tell_status(run)
+            self._tell_hooks("subagent_start", run, task=run.message.text)
             session = run.agent.session
             session = self._open(run) if session is None else self._narrowed(run, session)
             run.cancel.raise_if_cancelled()
@@ -169,10 +171,20 @@ class Lifecycle:
             ready = tree.ended(run)
             self._tell_status(run, error=result.error)
             bus.emit(AgentCompleted(agent.agent_id, result.success, result.token_usage, result.turns_used))
+            cost = None if result.cost_usd is None else float(result.cost_usd)
+            facts = {"token_usage": result.token_usage.as_dict(), "cost_usd": cost, "turns_used": result.turns_used}
+            self._tell_hooks("subagent_stop", run, status=result.status.value, **facts)
             for each_run in ready:
                 each_run.seat.inbox.put(each_run)
         finally:
             run.done.open()
+
+    def _tell_hooks(self, event: str, run: Run, **facts: Any) -> None:
+        """Call foreign hooks, where there are any, in a thread of their own: nothing waits for them."""
+        hooks, agent = self._runtime.hooks, run.agent
+        if hooks.has(event):
+            known = {"agent_id": agent.agent_id, "profile": agent.plan.label, "parent_id": agent.parent_id}
+            workers.submit(partial(getattr(hooks, event), **known, **facts))
 
     def _cancelled(self, run: Run) -> None:
         """The run's token fired: a queued run ends here, a running one has a moment to end by itself."""

@@ -217,8 +217,7 @@ def test_a_fork_asks_like_every_spawn_does(project: Path) -> None:
 def test_a_fork_without_subagents_is_refused_in_words(project: Path) -> None:
     forking(project)
     plugin = SkillsPlugin()
-    with scripted_client(["x"], plugin, workspace=project) as client:
-        client.get_runtime().trust_workspace = True
+    with scripted_client(["x"], plugin, workspace=project, trust_workspace=True) as client:
         plugin.initialize(None)
         with pytest.raises(ToolError, match="needs the plugin 'subagent'"):
             client.execute_user_command("explore", "x")
