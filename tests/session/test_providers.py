@@ -57,7 +57,7 @@ def test_the_host_example(dialect: Dialect, stack: ExitStack, monkeypatch: pytes
 
     registry = PluginRegistry()
     registry.discover()
-    for name in ("cli", "mcp"):
+    for name in ("cli", "mcp", "subagent"):
         registry.expose_tool(name)
     client = JaatoClient(provider_name=dialect.name)
     client.connect(project_id, location, model)
@@ -65,6 +65,20 @@ def test_the_host_example(dialect: Dialect, stack: ExitStack, monkeypatch: pytes
     answer = client.send_message("Spawn a subagent to analyse the code")
 
     assert answer == "All analysed."
+    client.close()
+
+
+def test_the_host_example_with_the_scripted_model() -> None:
+    project_id, location, model = None, None, None
+    registry = PluginRegistry()
+    registry.discover()
+    for name in ("cli", "mcp", "subagent"):
+        registry.expose_tool(name)
+    client = JaatoClient(provider_name="script")
+    client.connect(project_id, location, model)
+    client.configure_tools(registry)
+    answer = client.send_message("Spawn a subagent to analyse the code")
+    assert answer == "You said: Spawn a subagent to analyse the code"
     client.close()
 
 
