@@ -226,6 +226,7 @@ def test_an_equal_spawn_while_one_is_live_is_that_one() -> None:
             stage.launch("task", context={"notes": "n", "files": ["f"]}, inline_config={"max_turns": 3}),
         ]
         assert len({first["agent_id"], *other}) == 7
+        wait_for(lambda: bool(run_of(stage, first["agent_id"]).done._listeners))  # the joining call has joined
         hold.release()
         joined = joining()
         assert (joined["agent_id"], joined["response"]) == (first["agent_id"], "done")
