@@ -20,22 +20,24 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from workloads import WORKLOADS  # noqa: E402
 
 
-def measure(name: str, repeat: int) -> dict[str, float]:
-    """Medians over fresh processes, one at a time."""
+def measure(name: str, repeat: int, *, store: str = "off") -> dict[str, float]:
+    """Medians over fresh processes, one at a time; `store` is what JAATO_STORE says, `{}` the number of the run."""
     runs = []
-    for _ in range(repeat):
+    for number in range(repeat):
         command = [sys.executable, str(HERE / "workloads.py"), name]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=HERE.parent, env=_environment())
+        done = subprocess.run(
+            command, capture_output=True, text=True, cwd=HERE.parent, env=_environment(store.format(number))
+        )
         if done.returncode:
             sys.exit(f"{name} failed:\n{done.stderr}")
         runs.append(json.loads(done.stdout))
     return {figure: statistics.median(run[figure] for run in runs) for figure in runs[0]}
 
 
-def _environment() -> dict[str, str]:
+def _environment(store: str) -> dict[str, str]:
     import os
 
-    return {**os.environ, "PYTHONPATH": str(HERE.parent)}
+    return {**os.environ, "PYTHONPATH": str(HERE.parent), "JAATO_STORE": store}
 
 
 def main() -> None:

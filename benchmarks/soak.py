@@ -99,7 +99,7 @@ class Figures:
 class Soak:
     """One client, and the rounds that are done with it."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Path | None) -> None:
         registry = PluginRegistry()
         registry.register_plugin(Desk(), expose=True)
         plugin = SubagentPlugin()
@@ -114,7 +114,7 @@ class Soak:
             "profiles": {"own": own, "deep": deep},
         }
         registry.expose_tool("subagent", settings)
-        self._client = JaatoClient(provider_name="script")
+        self._client = JaatoClient(provider_name="script", store=store or False)
         self._client.register_provider("script", ScriptProvider(child))
         self._client.connect(model="soak")
         self._client.configure_tools(registry, permissions="allow", ledger=ShortLedger())
@@ -180,10 +180,12 @@ def main() -> int:
     """Do the rounds; 1 if anything grew."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("count", type=int, nargs="?", default=10_000, help=f"how many runs, at least {LEAST}")
-    count = parser.parse_args().count
+    parser.add_argument("--store", type=Path, help="keep the runs in this file")
+    given = parser.parse_args()
+    count = given.count
     if count < LEAST:
         parser.error(f"at least {LEAST}: with fewer, not even closed agents are forgotten")
-    soak, history = Soak(), list[Figures]()
+    soak, history = Soak(given.store), list[Figures]()
     begun = time.perf_counter()
     for tenth in range(1, 11):
         while soak.runs < count * tenth / 10:

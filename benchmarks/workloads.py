@@ -12,6 +12,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
+from scan import scan_1000, skills_50
+
 Figures = dict[str, float]
 
 
@@ -286,6 +288,7 @@ WORKLOADS: dict[str, Callable[[], Figures]] = {
     for work in (
         *(import_shared, one_turn, turns_20, turns_200, sessions_200, sessions_1000, cancel_100),
         *(spawn_one, subagents_200, subagents_1000, parallel_10, cancel_children_100),
+        *(scan_1000, skills_50),
     )
 }
 

@@ -55,6 +55,7 @@ class Assembly:
             runtime.bus,
             session.budget,
             runtime.tell_retry,
+            spec.agent_path,
         )
         toolbox = self._toolbox(session)
         system = self._system_prompt(session)

@@ -82,10 +82,19 @@ class Budget:
     it raises BudgetExceeded at once. Nobody holds a reservation while waiting, so none waits for ever.
     """
 
-    def __init__(self, limits: Limits | None = None, *, parent: Budget | None = None, name: str = "") -> None:
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        *,
+        parent: Budget | None = None,
+        name: str = "",
+        spent: Mapping[str, int | Decimal] | None = None,
+    ) -> None:
+        """`spent` is what was used before, as by a run that is taken up again; it counts here, not for ancestors."""
         self.limits = limits or Limits()
         self.name = name
         self._node = _Node(self.limits)
+        self._node.spent.update(_booked(spent or {}))
         self._chain: tuple[_Node, ...] = (self._node, *(parent._chain if parent else ()))
         self._names: tuple[str, ...] = (name, *(parent._names if parent else ()))
         self._settled: threading.Condition = parent._settled if parent else threading.Condition()

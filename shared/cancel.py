@@ -136,5 +136,5 @@ def _nothing() -> None:
 def _call(callback: Callback) -> None:
     try:
         callback()
-    except Exception:
+    except Exception:  # foreign code: one that fails must not keep the cancel from the others
         log.exception("a cancel callback failed")

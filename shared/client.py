@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from shared import config
+from shared.client_conversations import ConversationFront
+from shared.client_skills import AnySkill, SkillFront
+from shared.client_subagents import SubagentFront
 from shared.errors import ConfigError
 from shared.events import AgentCreated
 from shared.gc.base import GCConfig
@@ -18,11 +21,15 @@ from shared.providers.base import ModelSettings, Provider, ProviderConfig
 from shared.registry import PluginRegistry
 from shared.runtime import JaatoRuntime
 from shared.session import JaatoSession
+from shared.store.place import StoreSetting
 from shared.turn import OutputCallback
 from shared.types import Message, Part
 
+if TYPE_CHECKING:
+    from shared.subagents.definition import Config
 
-class JaatoClient:
+
+class JaatoClient(SubagentFront, SkillFront, ConversationFront):
     """Connect, configure tools, send messages.
 
     Everything a client does can be done with a runtime and a session as well; `get_runtime()` and
@@ -38,21 +45,37 @@ class JaatoClient:
         settings: ModelSettings | None = None,
         gc: GCConfig | Mapping[str, Any] | str | None = None,
         system_instructions: str | None = None,
+        max_turns: int | None = None,
+        skills: Sequence[AnySkill] | None = None,
+        skill_dirs: Sequence[str | Path] | None = None,
+        subagents: Sequence[Config] | None = None,
+        store: StoreSetting = None,
     ) -> None:
-        self._runtime = JaatoRuntime(provider_name, workspace=workspace, trust_workspace=trust_workspace)
+        self._runtime = JaatoRuntime(provider_name, workspace=workspace, trust_workspace=trust_workspace, store=store)
         self._model: str | None = None
         self._session: JaatoSession | None = None
-        self._options: dict[str, Any] = {"settings": settings, "gc": gc, "system_instructions": system_instructions}
+        self._lock = threading.Lock()
+        self._options: dict[str, Any] = {
+            "settings": settings,
+            "gc": gc,
+            "system_instructions": system_instructions,
+            "max_turns": max_turns,
+        }
+        self._skills, self._skill_dirs, self._subagents = skills or (), skill_dirs or (), subagents or ()
 
     # -- setting up ------------------------------------------------------------------------------
 
     def connect(self, project: str | None = None, location: str | None = None, model: str | None = None) -> None:
-        """Choose project, region and model; what is left out comes from PROJECT_ID, LOCATION and MODEL_NAME."""
-        model = model or config.default_model()
+        """Choose project, region and model; what is left out comes from PROJECT_ID, LOCATION and MODEL_NAME,
+        else from the settings files.
+        """
+        model = model or self._runtime.settings.model
         if not model and self.provider_name == "script":
             model = "echo"
         if not model:
-            raise ConfigError("no model: pass connect(model=…) or set MODEL_NAME")
+            raise ConfigError(
+                "no model: pass connect(model=…) or --model, set MODEL_NAME, or write it into .jaato/config.yaml"
+            )
         self._runtime.connect(project, location)
         self._model = model
 
@@ -70,9 +93,12 @@ class JaatoClient:
         """
         self._require_connected()
         registry.set_model_name(self._model)
+        self._introduce_skills(registry)
         self._runtime.configure_plugins(registry, permissions=permissions, ledger=ledger)
-        if self._session is not None:
-            self._session.close()
+        self._introduce_subagents()
+        former, self._session = self._session, None
+        if former is not None:
+            former.close()
         self._open_session()
 
     def get_runtime(self) -> JaatoRuntime:
@@ -88,8 +114,15 @@ class JaatoClient:
         return self._session
 
     def _open_session(self) -> None:
-        self._session = self._runtime.create_session(self._model, **self._options)
-        self._runtime.set_main_session(self._session)
+        """Open the main session; of several threads that do so at once, the first one's counts."""
+        made = self._runtime.create_session(self._model, **self._options)
+        with self._lock:
+            first = self._session is None
+            if first:
+                self._session = made
+                self._runtime.set_main_session(made)
+        if not first:
+            made.close()
 
     def set_ui_hooks(self, hooks: Any) -> Callable[[], None]:
         """Report to an object with any of the `on_…` methods; it learns of the main agent at once."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from shared.errors import ConfigError
@@ -15,11 +16,6 @@ def env(name: str, *fallbacks: str) -> str | None:
         if value := os.environ.get(candidate, "").strip():
             return value
     return None
-
-
-def default_provider() -> str:
-    """The provider of a client that was given none (`JAATO_PROVIDER`)."""
-    return env("JAATO_PROVIDER") or "google_genai"
 
 
 def default_model() -> str | None:
@@ -47,12 +43,9 @@ def user_home() -> Path:
     return Path.home()
 
 
-def trace_path() -> Path | None:
-    """Where the debug trace goes (`JAATO_TRACE_LOG`); None when it is set to nothing."""
-    given = os.environ.get("JAATO_TRACE_LOG")
-    if given is None:
-        return Path(tempfile.gettempdir()) / "rich_client_trace.log"
-    return Path(given).expanduser() if given.strip() else None
+def default_trace_path() -> Path:
+    """Where the debug trace goes when nobody says anything."""
+    return Path(tempfile.gettempdir()) / "rich_client_trace.log"
 
 
 def search_url() -> str | None:
@@ -122,15 +115,78 @@ def openai_base_url() -> str | None:
     return env("OPENAI_BASE_URL")
 
 
-def retry_settings() -> dict[str, float]:
-    """How patiently model calls are tried again, where the user says so (`AI_RETRY_…`)."""
-    names = {"attempts": "AI_RETRY_ATTEMPTS", "base_delay": "AI_RETRY_BASE_DELAY", "max_delay": "AI_RETRY_MAX_DELAY"}
-    found: dict[str, float] = {}
-    for field, name in names.items():
-        if (value := env(name)) is None:
-            continue
-        try:
-            found[field] = float(value)
-        except ValueError:
-            raise ConfigError(f"{name} must be a number, not '{value}'") from None
-    return found
+def ollama_host() -> str | None:
+    """Where the user's Ollama listens, as its own tools read it (`OLLAMA_HOST`)."""
+    return env("OLLAMA_HOST")
+
+
+def otel_enabled() -> bool:
+    """Whether every runtime reports OpenTelemetry spans (`JAATO_OTEL=on`)."""
+    value = (env("JAATO_OTEL") or "off").lower()
+    if value not in ("on", "1", "true", "yes", "off", "0", "false", "no"):
+        raise ConfigError(f"JAATO_OTEL: expected 'on' or 'off', got '{value}'")
+    return value in ("on", "1", "true", "yes")
+
+
+def otel_content() -> bool:
+    """Whether spans may hold what was said (`OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`)."""
+    return (env("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT") or "").lower() in ("true", "1", "span_only")
+
+
+def mcp_token() -> str | None:
+    """The bearer token of `jaato mcp --http` (`JAATO_MCP_TOKEN`)."""
+    return env("JAATO_MCP_TOKEN")
+
+
+def mcp_conversation() -> str | None:
+    """The conversation that `jaato mcp` goes on with on standard input and output (`JAATO_MCP_CONVERSATION`)."""
+    return env("JAATO_MCP_CONVERSATION")
+
+
+def config_overlay() -> Path | None:
+    """The settings file that covers those of the project and the user (`JAATO_CONFIG`)."""
+    given = env("JAATO_CONFIG")
+    return Path(given).expanduser() if given else None
+
+
+#: Settings, by the way to them in a settings file, that environment variables decide.
+SETTING_VARIABLES: Mapping[tuple[str, ...], tuple[str, ...]] = {
+    ("provider",): ("JAATO_PROVIDER",),
+    ("model",): ("MODEL_NAME",),
+    ("project",): ("PROJECT_ID", "GOOGLE_CLOUD_PROJECT"),
+    ("location",): ("LOCATION", "GOOGLE_CLOUD_LOCATION"),
+    ("permissions",): ("PERMISSION_CONFIG_PATH",),
+    ("trace",): ("JAATO_TRACE_LOG",),
+    ("store",): ("JAATO_STORE",),
+    ("retry", "attempts"): ("AI_RETRY_ATTEMPTS",),
+    ("retry", "base_delay"): ("AI_RETRY_BASE_DELAY",),
+    ("retry", "max_delay"): ("AI_RETRY_MAX_DELAY",),
+    ("providers", "anthropic", "api_key"): ("ANTHROPIC_API_KEY",),
+    ("providers", "anthropic", "base_url"): ("ANTHROPIC_BASE_URL",),
+    ("providers", "google_genai", "api_key"): ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    ("providers", "google_genai", "base_url"): ("GOOGLE_GEMINI_BASE_URL",),
+    ("providers", "google_genai", "project"): ("GOOGLE_CLOUD_PROJECT",),
+    ("providers", "google_genai", "location"): ("GOOGLE_CLOUD_LOCATION",),
+    ("providers", "google_genai", "credentials_path"): ("GOOGLE_APPLICATION_CREDENTIALS",),
+    ("providers", "openai_compatible", "api_key"): ("OPENAI_API_KEY",),
+    ("providers", "openai_compatible", "base_url"): ("OPENAI_BASE_URL",),
+}
+
+
+def settings_from_environment() -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """The settings that environment variables decide: the way to each, the variable, and its text."""
+    for place, names in SETTING_VARIABLES.items():
+        for name in names:
+            if (value := env(name)) is not None:
+                yield place, name, value
+                break
+    if os.environ.get("JAATO_TRACE_LOG") is not None and env("JAATO_TRACE_LOG") is None:
+        yield ("trace",), "JAATO_TRACE_LOG", ""  # set to nothing: switched off
+
+
+def secret_values() -> frozenset[str]:
+    """What environment variables with a telling name hold, so that it can be kept out of files."""
+    telling = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIALS")
+    return frozenset(
+        value for name, value in os.environ.items() if name.upper().endswith(telling) and len(value.strip()) >= 8
+    )

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from shared import config
 from shared.providers import get_provider, known_providers
 from shared.providers.base import Provider, ProviderConfig
+from shared.providers.tap import provider_for
 
 
 class Connections:
     """Settings by name of provider, and provider objects that a host brings itself."""
 
-    def __init__(self) -> None:
-        self._configs: dict[str, ProviderConfig] = {}
+    def __init__(self, settings: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+        self._configs = {name: ProviderConfig(**given) for name, given in (settings or {}).items()}
         self._given: dict[str, Provider] = {}
         self._place: tuple[str | None, str | None] = (None, None)  # project and location that were given in code
+        self.is_connected = False
 
     def connect(self, name: str, project: str | None, location: str | None) -> None:
         """Take a project and a location: for this provider, and for all that have none of their own."""
-        self._place = project, location
+        self.is_connected, self._place = True, (project, location)
         project, location = project or config.default_project(), location or config.default_location()
         known = self._configs.get(name, ProviderConfig())
         self._configs[name] = replace(known, project=project or known.project, location=location or known.location)
@@ -40,6 +44,9 @@ class Connections:
 
     def get(self, name: str, project: str | None = None, location: str | None = None) -> Provider:
         """The provider of that name, with this project and location if they are given."""
+        return provider_for(name, lambda: self._real(name, project, location))
+
+    def _real(self, name: str, project: str | None, location: str | None) -> Provider:
         if (given := self._given.get(name)) is not None:
             return given
         known, place = self._configs.get(name, ProviderConfig()), self._place

@@ -23,6 +23,10 @@
     │   ├── SkillValidationError    its fields or its arguments are wrong, or it may not be used so
     │   ├── SkillLoadError          its files cannot be read, fetched or put in place
     │   └── SkillConflictError      two skills of equal rank have one name
+    ├── StoreError               the store of runs cannot be opened, read or written
+    │   ├── StoreLocked             another process keeps it locked
+    │   ├── StoreFull               the disk is full
+    │   └── StoreCorrupt            the file is damaged, or no store
     ├── BudgetExceeded           a token, cost, call or spawn budget has no room
     ├── CancelledException       the work was cancelled
     └── ProviderError            a model call failed
@@ -35,7 +39,8 @@
         ├── AuthFailed           missing or refused credentials
         ├── ModelNotFound        no such model at this provider
         ├── BadRequest           the provider refused the request as malformed
-        └── Refused              the model or its safety filter declined
+        ├── Refused              the model or its safety filter declined
+        └── ReplayMismatch       a replayed agent asked for something that was not recorded
 
 All of them pickle: `args` holds the message, everything else is a plain attribute.
 """
@@ -146,6 +151,22 @@ class SkillConflictError(SkillError):
     """Two skills of equal rank have one name."""
 
 
+class StoreError(JaatoError):
+    """The store of runs cannot be opened, read or written."""
+
+
+class StoreLocked(StoreError):
+    """Another process keeps the store locked."""
+
+
+class StoreFull(StoreError):
+    """The disk has no room for the store, or cannot be written."""
+
+
+class StoreCorrupt(StoreError):
+    """The file is damaged, or not a store of runs."""
+
+
 class BudgetExceeded(JaatoError):
     """A budget has no room for what was asked."""
 
@@ -232,6 +253,10 @@ class BadRequest(ProviderError):
 
 class Refused(ProviderError):
     """The model or its safety filter declined to answer."""
+
+
+class ReplayMismatch(ProviderError):
+    """A replayed agent asked for something that was not recorded; the text has the nearest match and a diff."""
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str], *, hint: str = "") -> str:

@@ -1,26 +1,23 @@
-"""What a run reports: frozen events on one ordered stream; hooks, trace and live views subscribe to it."""
+"""What a run reports: frozen events, delivered by the bus to hooks, trace and live views."""
 
 from __future__ import annotations
 
-import logging
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.executors.threads import workers
-from shared.types import Message, TokenUsage
+from shared.types import Message, Part, TokenUsage
 
-log = logging.getLogger(__name__)
+_UNTRACED = {"traced": False}  # of fields that the trace leaves out: what was said, and what it writes anyway
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to an agent."""
+    """Something that happened to an agent, at a time (in seconds, as `time.time()` gives it)."""
 
     agent_id: str
+    at: float = field(default_factory=time.time, kw_only=True, compare=False, metadata=_UNTRACED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +60,38 @@ class AgentCompleted(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class RunQueued(Event):
+    """A run of a subagent was asked for: by the call `call_id` of its parent, or by the host (no call)."""
+
+    name: str = ""
+    profile: str | None = None
+    parent_id: str = ""
+    root_id: str = ""  # the main session of its tree
+    call_id: str = ""
+    background: bool = False
+    provider: str = ""
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarted(Event):
+    """A user turn begins; without a message the model goes on from where the history ends."""
+
+    name: str = ""
+    provider: str = ""
+    model: str = ""
+    message: Message | None = field(default=None, metadata=_UNTRACED)
+
+
+@dataclass(frozen=True, slots=True)
 class TurnCompleted(Event):
-    """A user turn ended."""
+    """A user turn ended; status is completed, failed, or why the answer is not whole."""
 
     turn_number: int = 0
     usage: TokenUsage = TokenUsage()
     duration_seconds: float = 0.0
     function_calls: tuple[Mapping[str, Any], ...] = ()
+    status: str = "completed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +130,8 @@ class ToolEnded(Event):
     duration_seconds: float = 0.0
     error: str | None = None
     call_id: str = ""
+    error_kind: str | None = None  # denied, cancelled, budget; None for any other failure
+    result: Any = field(default=None, metadata=_UNTRACED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +153,9 @@ class ModelCallEnded(Event):
     duration_seconds: float = 0.0
     retries: int = 0
     error: str | None = None
+    finish_reason: str | None = None
+    response_model: str | None = None
+    parts: tuple[Part, ...] = field(default=(), metadata=_UNTRACED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,145 +198,8 @@ class PermissionResolved(Event):
     method: str = ""
 
 
-Listener = Callable[[Event], object]
+@dataclass(frozen=True, slots=True)
+class StoreFailed(Event):
+    """Runs cannot be stored at the moment; the work goes on."""
 
-
-class Subscription:
-    """One subscriber with a queue of its own, so that a slow or broken one hurts nobody.
-
-    Events are delivered in order on a pooled thread; nothing waits for it. When the queue is
-    full the oldest events are dropped and counted in `dropped`.
-    """
-
-    CAPACITY = 20_000
-    LINGER = 0.02  # the delivering thread waits this long for more before it goes idle
-
-    def __init__(self, listener: Listener, interest: frozenset[type[Event]] | None, *, awaited: bool) -> None:
-        self.listener = listener
-        self.awaited = awaited
-        self.interest = interest
-        self.dropped = 0
-        self._queue: deque[Event] = deque()
-        self._lock = threading.Lock()
-        self._delivering = False
-        self._wake = threading.Event()
-        self._idle = threading.Event()
-        self._idle.set()
-        self._trusted = True  # whether flush() waits for it
-
-    def put(self, event: Event) -> None:
-        """Queue an event; never blocks."""
-        queue = self._queue
-        if len(queue) >= self.CAPACITY:
-            self._drop_oldest()
-        queue.append(event)
-        if self._delivering:
-            return
-        with self._lock:
-            if self._delivering:
-                return
-            self._delivering = True
-            self._idle.clear()
-        try:
-            workers.submit(self._deliver)
-        except RuntimeError:  # no thread to be had, as at the end of the interpreter: the next event tries again
-            log.warning("no thread to deliver events with", exc_info=True)
-            self._delivering = False
-            self._idle.set()
-
-    def _drop_oldest(self) -> None:
-        with self._lock:
-            try:
-                self._queue.popleft()
-            except IndexError:  # all of it was delivered in the meantime
-                return
-            self.dropped += 1
-
-    def flush(self, timeout: float) -> bool:
-        """Wait until everything queued was delivered; one that once was too slow is not waited for again."""
-        if not self._queue and not self._delivering:
-            return True
-        if not self._trusted and not self._idle.is_set():
-            return False
-        self._wake.set()
-        self._trusted = self._idle.wait(timeout)
-        return self._trusted
-
-    def _deliver(self) -> None:
-        while True:
-            while self._queue:
-                try:
-                    event = self._queue.popleft()
-                except IndexError:  # dropped in the meantime
-                    break
-                self._hand_out(event)
-            if (self._wake.wait(self.LINGER) or not self._queue) and self._stop():
-                return
-
-    def _stop(self) -> bool:
-        """Stop delivering, unless there is more; `put` looks at the flag after it has queued an event."""
-        self._wake.clear()
-        with self._lock:
-            self._delivering = False
-            if self._queue:  # so the queue is looked at after the flag was lowered, and no event is overlooked
-                self._delivering = True
-                return False
-            self._idle.set()
-            return True
-
-    def _hand_out(self, event: Event) -> None:
-        try:
-            self.listener(event)
-        except BaseException:  # foreign code: a broken subscriber never hurts a run, nor ends its own stream
-            log.exception("a subscriber failed on %s", type(event).__name__)
-
-
-class EventBus:
-    """Hands events to subscribers; with none interested, an event costs one set look-up."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._subscriptions: tuple[Subscription, ...] = ()
-        self._wanted: frozenset[type[Event]] = frozenset()
-        self._all_wanted = False
-
-    def subscribe(
-        self, listener: Listener, *, interest: frozenset[type[Event]] | None = None, awaited: bool = True
-    ) -> Callable[[], None]:
-        """Deliver events (all, or those of the given types) to a callable; returns the way out.
-
-        A turn that ends waits a moment for subscribers to have seen it, unless `awaited` is False.
-        """
-        subscription = Subscription(listener, interest, awaited=awaited)
-        with self._lock:
-            self._subscriptions = (*self._subscriptions, subscription)
-            self._count()
-        return lambda: self._drop(subscription)
-
-    def wants(self, kind: type[Event]) -> bool:
-        """Whether anybody listens to this type of event."""
-        return kind in self._wanted or self._all_wanted
-
-    def emit(self, event: Event) -> None:
-        """Queue an event for all who want it; never blocks, never raises."""
-        kind = type(event)
-        if kind not in self._wanted and not self._all_wanted:
-            return
-        for subscription in self._subscriptions:
-            if subscription.interest is None or kind in subscription.interest:
-                subscription.put(event)
-
-    def flush(self, timeout: float = 1.0, *, everyone: bool = False) -> bool:
-        """Wait until awaited subscribers (or all) have seen what was emitted; False if one is too slow."""
-        waited = [each.flush(timeout) for each in self._subscriptions if each.awaited or everyone]
-        return all(waited)
-
-    def _drop(self, subscription: Subscription) -> None:
-        with self._lock:
-            self._subscriptions = tuple(s for s in self._subscriptions if s is not subscription)
-            self._count()
-
-    def _count(self) -> None:
-        interests = [subscription.interest for subscription in self._subscriptions]
-        self._wanted = frozenset().union(*(interest for interest in interests if interest is not None))
-        self._all_wanted = None in interests
+    error: str = ""

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from shared.cancel import CancelToken
-from shared.config import retry_settings
 
 
 @dataclass(frozen=True)
@@ -28,16 +27,6 @@ class RetryPolicy:
     base_delay: float = 1.0
     max_delay: float = 60.0
     longest_wait: float = 900.0  # a service that asks for more is told no: the call fails at once
-
-    @staticmethod
-    def from_environment() -> RetryPolicy:
-        """The defaults, changed by what the user set outside."""
-        given = retry_settings()
-        return RetryPolicy(
-            attempts=int(given.get("attempts", RetryPolicy.attempts)),
-            base_delay=given.get("base_delay", RetryPolicy.base_delay),
-            max_delay=given.get("max_delay", RetryPolicy.max_delay),
-        )
 
     def delay(self, attempt: int, retry_after: float | None = None) -> float:
         """Seconds until the next attempt, with jitter; `attempt` counts from 1."""
@@ -185,4 +174,8 @@ _gates_lock = threading.Lock()
 def gate_for(provider: object, model: str, policy: RetryPolicy) -> Governor:
     """The one gate of this process for a provider (that is: its credentials) and a model."""
     with _gates_lock:
-        return _gates.setdefault(provider, {}).setdefault((model, policy), Governor(policy=policy))
+        known = _gates.setdefault(provider, {})
+        gate = known.get((model, policy))
+        if gate is None:
+            gate = known[(model, policy)] = Governor(policy=policy)
+        return gate

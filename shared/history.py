@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 from shared.types import FunctionCall, Message, Part, Role, ToolResult
 
 MakeResult = Callable[[FunctionCall], ToolResult]
+
+
+class HistorySink(Protocol):
+    """Who keeps what is said. Called under the history's lock, so in its order: it must be quick and call nobody."""
+
+    def appended(self, message: Message) -> None:
+        """A message was added at the end."""
+        ...
+
+    def replaced(self, former: Sequence[Message], fresh: Sequence[Message]) -> None:
+        """Other messages stand in place of all."""
+        ...
 
 
 class History:
@@ -17,6 +30,21 @@ class History:
         self._lock = threading.Lock()
         self._messages: list[Message] = list(messages)
         self._tokens = sum(message.tokens for message in self._messages)
+        self._sink: HistorySink | None = None
+
+    def keep(self, sink: HistorySink) -> None:
+        """Report everything that is said from now on, and what was said before."""
+        with self._lock:
+            for message in self._messages:
+                sink.appended(message)
+            self._sink = sink
+
+    def take_up(self, messages: Iterable[Message], sink: HistorySink) -> None:
+        """Go on with messages that a sink has already, and report to it what follows."""
+        fresh = list(messages)
+        with self._lock:
+            self._messages, self._sink = fresh, sink
+            self._tokens = sum(message.tokens for message in fresh)
 
     @property
     def messages(self) -> Sequence[Message]:
@@ -41,11 +69,15 @@ class History:
         with self._lock:
             self._messages.append(message)
             self._tokens += message.tokens
+            if self._sink is not None:
+                self._sink.appended(message)
 
     def replace(self, messages: Iterable[Message]) -> None:
         """Put another sequence in place of all messages."""
         fresh = list(messages)
         with self._lock:
+            if self._sink is not None:
+                self._sink.replaced(self._messages, fresh)
             self._messages = fresh
             self._tokens = sum(message.tokens for message in fresh)
 
@@ -62,6 +94,8 @@ class History:
                 message = Message(Role.TOOL, tuple(Part(function_response=make_result(call)) for call in calls))
                 self._messages.append(message)
                 self._tokens += message.tokens
+                if self._sink is not None:
+                    self._sink.appended(message)
             return calls
 
 

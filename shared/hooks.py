@@ -12,7 +12,8 @@
 
 Handlers are plain or async and run in the order of their registration, each seeing what the one before
 made of it. One that raises is logged and skipped; one that hangs is cut off, and skipped while it hangs.
-A handler takes the arguments it names; `agent_id` is there for all that concern an agent.
+A handler takes the arguments it names; `agent_id` is there for all that concern an agent, and `cancel`, a
+token that fires when nobody waits for the handler any more.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from shared.tools import Tool, ToolContext
 log = logging.getLogger(__name__)
 
 Handler = Callable[..., Any]
+Agents = str | Callable[[str | None], bool] | None
 HANDLER_SECONDS = 10.0
 EVENTS = (
     "on_startup",
@@ -70,11 +72,13 @@ class HookBus:
         self._version: int | None = None
         self._running = False
 
-    def register(self, event: str, handler: Handler) -> Callable[[], None]:
-        """Add a handler; returns a function that takes it away again."""
+    def register(
+        self, event: str, handler: Handler, *, agent_id: Agents = None, timeout: float | None = None
+    ) -> Callable[[], None]:
+        """Add a handler, for all agents, one, or those a function picks (`subagent_…`: by parent); returns its end."""
         if event not in EVENTS:
             raise PluginError(unknown_name("hook", event, EVENTS))
-        hook = _Hook(event, handler)
+        hook = _Hook(event, handler, agent_id=agent_id, seconds=timeout)
         with self._lock:
             self._own = [*self._own, hook]
 
@@ -86,7 +90,8 @@ class HookBus:
 
     def has(self, event: str) -> bool:
         """Whether anything happens at a point."""
-        return bool(self._hooks(event))
+        self._look()
+        return any(hook.event == event for hook in (*self._own, *self._theirs))
 
     # -- the points ------------------------------------------------------------------------------
 
@@ -107,7 +112,7 @@ class HookBus:
 
     def before_agent_start(self, messages: Sequence[Any], system_prompt: str, *, agent_id: str = "main") -> str:
         """The system prompt with which an agent starts."""
-        for hook in self._hooks("before_agent_start"):
+        for hook in self._hooks("before_agent_start", agent_id):
             values = {"messages": list(messages), "system_prompt": system_prompt, "agent_id": agent_id}
             answer = self._ask(hook, values)
             if isinstance(answer, Mapping) and isinstance(answer.get("system_prompt"), str):
@@ -118,7 +123,7 @@ class HookBus:
 
     def before(self, tool: Tool, args: Mapping[str, Any], context: ToolContext) -> None:
         """Before a tool call; raises ToolDenied if a handler refuses it."""
-        for hook in self._hooks("before_tool_call"):
+        for hook in self._hooks("before_tool_call", context.agent_id):
             values = {"tool_name": tool.name, "args": dict(args), "agent_id": context.agent_id}
             answer = self._ask(hook, values, context.cancel)
             if answer is False or (isinstance(answer, Mapping) and answer.get("block")):
@@ -127,7 +132,7 @@ class HookBus:
 
     def after(self, tool: Tool, args: Mapping[str, Any], result: Any, context: ToolContext) -> Any:
         """After a tool call; the result, or what handlers made of it."""
-        for hook in self._hooks("after_tool_call"):
+        for hook in self._hooks("after_tool_call", context.agent_id):
             value = result.result if isinstance(result, ToolOutput) else result
             values = {"tool_name": tool.name, "args": dict(args), "result": value, "agent_id": context.agent_id}
             answer = self._ask(hook, values, context.cancel)
@@ -139,7 +144,7 @@ class HookBus:
 
     def message_received(self, content: str, conversation_id: str = "main") -> str:
         """What the user said, as the model will read it."""
-        for hook in self._hooks("message_received"):
+        for hook in self._hooks("message_received", conversation_id):
             answer = self._ask(hook, {"content": content, "conversation_id": conversation_id})
             if isinstance(answer, str):
                 content = answer
@@ -149,7 +154,7 @@ class HookBus:
 
     def message_sending(self, content: str, conversation_id: str = "main") -> str | None:
         """What the user is told; None if a handler holds it back."""
-        for hook in self._hooks("message_sending"):
+        for hook in self._hooks("message_sending", conversation_id):
             answer = self._ask(hook, {"content": content, "conversation_id": conversation_id})
             if answer is None:
                 return None
@@ -161,19 +166,20 @@ class HookBus:
 
     def subagent_start(self, **facts: Any) -> None:
         """A subagent begins to work: agent_id, profile, task, parent_id, …"""
-        self._tell(self._hooks("subagent_start"), facts)
+        self._tell(self._hooks("subagent_start", facts.get("parent_id")), facts)
 
     def subagent_stop(self, **facts: Any) -> None:
         """A subagent has ended: agent_id, status, token_usage, cost_usd, …"""
-        self._tell(self._hooks("subagent_stop"), facts)
+        self._tell(self._hooks("subagent_stop", facts.get("parent_id")), facts)
 
     # -- inside ----------------------------------------------------------------------------------
 
-    def _hooks(self, event: str) -> list[_Hook]:
+    def _hooks(self, event: str, agent_id: str | None = None) -> list[_Hook]:
         self._look()
         if not self._own and not self._theirs:
             return []
-        return [hook for hook in (*self._own, *self._theirs) if hook.event == event]
+        hooks = (*self._own, *self._theirs)
+        return [hook for hook in hooks if hook.event == event and hook.concerns(agent_id)]
 
     def _look(self) -> None:
         """Notice plugins that came or went; those that come while the host is up are told that it is."""
@@ -204,11 +210,12 @@ class HookBus:
             return _SKIPPED
         token = cancel.child() if cancel is not None else CancelToken()
         task = workers.submit(lambda: hook.run(values, token))
-        if not task.wait(self._timeout, cancel=cancel):
+        seconds = hook.seconds or self._timeout
+        if not task.wait(seconds, cancel=cancel):
             token.cancel("the hook was cut off")
             if cancel is not None:
                 cancel.raise_if_cancelled()
-            hook.cut_off(self._timeout)
+            hook.cut_off(seconds)
             return _SKIPPED
         try:
             return task.result()
@@ -224,13 +231,19 @@ class HookBus:
 class _Hook:
     """One handler, how it wants to be called, and whether a former call still hangs."""
 
-    def __init__(self, event: str, handler: Handler, plugin: str = "") -> None:
-        self.event, self.plugin = event, plugin
+    def __init__(
+        self, event: str, handler: Handler, plugin: str = "", agent_id: Agents = None, seconds: float | None = None
+    ) -> None:
+        self.event, self.plugin, self._agents, self.seconds = event, plugin, agent_id, seconds
         self.key = (plugin, event, id(handler))
         self._handler = handler
         self._lock = threading.Lock()
         self._hanging = 0
         self._stuck = False
+
+    def concerns(self, agent_id: str | None) -> bool:
+        """Whether the handler is to hear of what an agent does."""
+        return self._agents(agent_id) if callable(self._agents) else self._agents in (None, agent_id)
 
     def enter(self) -> bool:
         """Whether the handler may be called: not while a call that was cut off still holds its thread."""
@@ -244,7 +257,7 @@ class _Hook:
     def run(self, values: Mapping[str, Any], token: CancelToken) -> Any:
         """Call the handler with the values it takes, and wait for it if it is async."""
         try:
-            return settled(_called(self._handler, values), token)
+            return settled(_called(self._handler, values, token), token)
         finally:
             with self._lock:
                 self._hanging -= 1
@@ -268,12 +281,14 @@ def _hooks_of(plugins: ExposedPlugins) -> Iterable[_Hook]:
             yield _Hook(event, handler, name)
 
 
-def _called(handler: Handler, values: Mapping[str, Any]) -> Any:
+def _called(handler: Handler, values: Mapping[str, Any], token: CancelToken) -> Any:
     """Call by keyword with what the handler names, or by position if its names are its own."""
     try:
         parameters = inspect.signature(handler).parameters.values()
     except (TypeError, ValueError):  # a builtin that does not tell
         return handler(*values.values())
+    if any(each.name == "cancel" for each in parameters):
+        values = {**values, "cancel": token}
     if any(each.kind is each.VAR_KEYWORD for each in parameters):
         return handler(**values)
     plain = [each for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -51,6 +51,9 @@ class Totals:
     errors: int = 0
 
 
+_NONE = Totals()
+
+
 class _Tally:
     """Sums under way: changed in place for every call, under the ledger's lock."""
 
@@ -83,11 +86,12 @@ class _Tally:
 class Account:
     """The sums of one agent: its own calls, and those of its whole subtree."""
 
-    __slots__ = ("_ledger", "_own", "_parent", "_subtree", "agent_id")
+    __slots__ = ("_ledger", "_own", "_parent", "_subtree", "agent_id", "sink")
 
     def __init__(self, ledger: TokenLedger, agent_id: str, parent: Account | None) -> None:
         self._ledger, self._parent = ledger, parent
         self.agent_id = agent_id
+        self.sink: Callable[[LedgerRow], object] | None = None  # who keeps the rows besides
         self._own = _Tally()
         self._subtree = _Tally()
 
@@ -101,9 +105,15 @@ class Account:
         """Sums over the calls of this agent and all below it."""
         return self._ledger._read(self._subtree)
 
+    def totals(self) -> tuple[Totals, Totals]:
+        """Both sums as of one moment: its own calls, and those of the whole subtree."""
+        return self._ledger._read_both(self._own, self._subtree)
+
     def record(self, row: LedgerRow) -> None:
         """Book a call here and in the subtree of every ancestor."""
         self._ledger._book(self, row)
+        if self.sink is not None:
+            self.sink(row)
 
     def lineage(self) -> Iterator[Account]:
         """This account and all above it."""
@@ -169,6 +179,11 @@ class TokenLedger:
             account._own.add(row)
             for each in account.lineage():
                 each._subtree.add(row)
+
+    def _read_both(self, own: _Tally, subtree: _Tally) -> tuple[Totals, Totals]:
+        with self._lock:
+            alone = own.totals() if own.calls else _NONE
+            return alone, alone if subtree.calls == own.calls else subtree.totals()
 
     def _read(self, tally: _Tally) -> Totals:
         with self._lock:

@@ -13,9 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from shared.bus import EventBus
 from shared.errors import BudgetExceeded, ContextOverflow
-from shared.events import EventBus, ToolEnded, ToolProgress, ToolStarted
-from shared.executors.threads import workers
+from shared.events import ToolEnded, ToolProgress, ToolStarted
+from shared.executors.threads import wait_all, workers
 from shared.gc.base import GCResult, GCTriggerReason
 from shared.gc.keeper import ContextKeeper
 from shared.modelcall import ModelCaller
@@ -27,6 +28,7 @@ from shared.types import FinishReason, FunctionCall, Message, Part, ProviderResp
 
 if TYPE_CHECKING:
     from shared.session import JaatoSession
+    from shared.store.recorder import RunningCalls
 
 HAND_OVER = (
     "This is your last turn and tools are switched off. Hand over now: what you found, what you did, "
@@ -57,7 +59,8 @@ def run(agent: Agent, turn: Turn) -> Outcome:
     """Run one turn to its end; raises what the provider raised or CancelledException."""
     while True:
         turn.cancel.raise_if_cancelled()
-        turn.take_mail()
+        if turn.take_mail() and agent.session.recorder is not None:
+            agent.session.recorder.store.commit()  # what the model is told counts as told: it is stored first
         if agent.max_turns is not None and turn.model_calls + 1 >= agent.max_turns:
             turn.wind_up("max_turns")
         last = turn.cut is not None
@@ -101,7 +104,7 @@ def _call(agent: Agent, turn: Turn, *, last: bool) -> ProviderResponse:
         settings=agent.settings,
         tool_choice="none" if last else "auto",
         stream=agent.stream,
-        prompt_tokens=keeper.usage(history).total_tokens,
+        prompt_tokens=keeper.tokens(history),
     )
     turn.stage = "model"
     reply = caller.call(request, cancel=turn.cancel, on_chunk=turn.on_chunk)
@@ -118,10 +121,12 @@ def _run_calls(agent: Agent, turn: Turn, calls: Sequence[FunctionCall]) -> list[
     if agent.bus.wants(ToolStarted):
         for call in running:
             agent.bus.emit(ToolStarted(agent.agent_id, call.name, call.args, call.id))
-    tasks = [workers.submit(partial(_run_call, agent, turn, call)) for call in running[:-1]]
-    inline = [_run_call(agent, turn, call) for call in running[-1:]]
-    for task in tasks:
-        task.wait(cancel=turn.fence)
+    recorder = agent.session.recorder
+    kept = recorder.starting(running) if recorder is not None and running else None
+    tasks = [workers.submit(partial(_run_call, agent, turn, call, kept)) for call in running[:-1]]
+    inline = [_run_call(agent, turn, call, kept) for call in running[-1:]]
+    if tasks:
+        wait_all(tasks, cancel=turn.fence)
     done = [
         task.result() if task.done else cancelled_result(call, turn.cancel.reason)
         for task, call in zip(tasks, running, strict=False)
@@ -144,7 +149,7 @@ def _affordable(agent: Agent, turn: Turn, count: int) -> tuple[int, str]:
     return count, ""
 
 
-def _run_call(agent: Agent, turn: Turn, call: FunctionCall) -> ToolResult:
+def _run_call(agent: Agent, turn: Turn, call: FunctionCall, kept: RunningCalls | None) -> ToolResult:
     """One call, timed and reported; whatever happens it has exactly one result."""
     bus, agent_id = agent.bus, agent.agent_id
     started = time.perf_counter()
@@ -156,12 +161,21 @@ def _run_call(agent: Agent, turn: Turn, call: FunctionCall) -> ToolResult:
         agent.workspace,
         partial(_progress, agent, turn, call),
     )
-    result = agent.toolbox.run(call, context)
+    result = agent.toolbox.run(call, context) if kept is None else _run_kept(agent, call, context, kept)
     took = time.perf_counter() - started
     turn.note_call(call, took)
     if bus.wants(ToolEnded):
         error = result.text[:500] if result.is_error else None
-        bus.emit(ToolEnded(agent_id, call.name, not result.is_error, took, error, call.id))
+        kind, value = result.error_kind, result.result
+        bus.emit(ToolEnded(agent_id, call.name, not result.is_error, took, error, call.id, kind, value))
+    return result
+
+
+def _run_kept(agent: Agent, call: FunctionCall, context: ToolContext, kept: RunningCalls) -> ToolResult:
+    """A call whose beginning is stored; so is its end."""
+    with kept.running(call) as end:
+        result = agent.toolbox.run(call, context)
+        end(result)
     return result
 
 

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 Source = Callable[[], list[str]]
+
+
+class Told(str):
+    """A text that tells a parent of runs: once it is in the parent's stored history, they count as announced."""
+
+    runs: tuple[int, ...] = ()
+
+    @staticmethod
+    def of(text: str, runs: Sequence[int]) -> Told:
+        """A text that tells of these runs, by their keys in the store."""
+        told = Told(text)
+        told.runs = tuple(runs)
+        return told
 
 
 class Mailbox:

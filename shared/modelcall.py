@@ -8,17 +8,20 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from shared.budget import Budget, Reservation
+from shared.bus import EventBus
 from shared.cancel import CancelToken
 from shared.errors import CancelledException, Overloaded, ProviderError, RateLimited
-from shared.events import EventBus, ModelCallEnded, RetryScheduled
+from shared.events import ModelCallEnded, RetryScheduled
 from shared.governor import Governor
 from shared.ledger import Account, LedgerRow
 from shared.prices import PriceTable
 from shared.providers.base import ChunkKind, ModelRequest, OnChunk, Provider
-from shared.types import CHARS_PER_TOKEN, ProviderResponse, TokenUsage
+from shared.providers.tap import generate
+from shared.types import CHARS_PER_TOKEN, Part, ProviderResponse, TokenUsage
 
 RetryCallback = Callable[[str, int, int, float], object]
 
+_NOTHING = TokenUsage()
 MIN_OUTPUT = 256  # below this many tokens an answer is not worth asking for
 MAX_RESERVED_OUTPUT = 8192  # so that one agent does not hold a whole shared budget
 
@@ -36,6 +39,7 @@ class ModelCaller:
     bus: EventBus
     budget: Budget | None = None
     on_retry: RetryCallback | None = None
+    agent_path: str = "main"
 
     def call(
         self, request: ModelRequest, *, cancel: CancelToken, on_chunk: OnChunk, purpose: str = "turn"
@@ -44,16 +48,15 @@ class ModelCaller:
         request, reservation = self._reserve(request, cancel)
         started = time.perf_counter()
         attempts = _Attempts(self, cancel, on_chunk)
-        usage, error = TokenUsage(), None
+        response, error = None, None
         try:
             response = attempts.run(request)
-            usage = response.usage
             return response
         except (ProviderError, CancelledException) as failure:
             error = f"{type(failure).__name__}: {failure}"
             raise
         finally:
-            self._book(reservation, usage + attempts.wasted, attempts.retries, purpose, error, started)
+            self._book(reservation, attempts, response, purpose, error, started)
 
     def _reserve(self, request: ModelRequest, cancel: CancelToken) -> tuple[ModelRequest, Reservation | None]:
         """Hold budget for the prompt and the longest answer, and ask for no longer answer than that."""
@@ -73,20 +76,31 @@ class ModelCaller:
     def _book(
         self,
         reservation: Reservation | None,
-        usage: TokenUsage,
-        retries: int,
+        attempts: _Attempts,
+        response: ProviderResponse | None,
         purpose: str,
         error: str | None,
         started: float,
     ) -> None:
-        took = time.perf_counter() - started
+        took, retries = time.perf_counter() - started, attempts.retries
+        usage = response.usage if response is not None else _NOTHING
+        usage = usage if attempts.wasted is _NOTHING else usage + attempts.wasted
         cost = self.prices.cost(self.model, usage)
         if reservation is not None:
             reservation.settle({"total_tokens": usage.total_tokens, "cost_usd": cost or Decimal(0)})
         name = self.provider.name
         self.account.record(LedgerRow(self.agent_id, name, self.model, usage, cost, purpose, took, retries, error))
         if self.bus.wants(ModelCallEnded):
-            self.bus.emit(ModelCallEnded(self.agent_id, name, self.model, purpose, usage, took, retries, error))
+            facts = self.agent_id, name, self.model, purpose, usage, took, retries, error
+            self.bus.emit(ModelCallEnded(*facts, *_answered(response)))
+
+
+def _answered(response: ProviderResponse | None) -> tuple[str | None, str | None, tuple[Part, ...]]:
+    """Why an answer ended, which model gave it where the service tells, and what it says."""
+    if response is None:
+        return None, None, ()
+    model = response.raw.get("model") if isinstance(response.raw, dict) else None
+    return response.finish_reason.value, model, response.parts
 
 
 class _Attempts:
@@ -95,7 +109,7 @@ class _Attempts:
     def __init__(self, caller: ModelCaller, cancel: CancelToken, on_chunk: OnChunk) -> None:
         self._caller, self._cancel, self._on_chunk = caller, cancel, on_chunk
         self.retries = 0
-        self.wasted = TokenUsage()
+        self.wasted = _NOTHING
         self._pause = 0.0
         self._letters = 0  # of the answer so far
 
@@ -136,15 +150,15 @@ class _Attempts:
         self._on_chunk(kind, text)
 
     def _attempt(self, request: ModelRequest) -> ProviderResponse:
-        provider = self._caller.provider
+        provider, agent = self._caller.provider, self._caller.agent_path
         self._letters = 0
         if not provider.traits.governed:
-            return provider.generate(request, cancel=self._cancel, on_chunk=self._listen)
+            return generate(provider, agent, request, cancel=self._cancel, on_chunk=self._listen)
         governor = self._caller.governor
         governor.enter(self._cancel)
         taken = _Acceptance(governor, self._listen)
         try:
-            response = provider.generate(request, cancel=self._cancel, on_chunk=taken.on_chunk)
+            response = generate(provider, agent, request, cancel=self._cancel, on_chunk=taken.on_chunk)
         except (RateLimited, Overloaded) as error:
             self._pause = governor.refused(error.retry_after)
             raise

@@ -56,7 +56,20 @@ class PermissionDisplayInfo:
 
 @runtime_checkable
 class ToolPlugin(Protocol):
-    """The eight members that every jaato plugin has; third-party plugins need no base class."""
+    """The eight members that every jaato plugin has; third-party plugins need no base class.
+
+    What a plugin may have besides:
+
+    - `attach(runtime)`: is given the runtime that will run its tools
+    - `get_command_completions(command, args)`: completions for a user command
+    - `format_permission_request(tool_name, arguments, channel_type) -> PermissionDisplayInfo | None`
+    - `get_model_requirements()`: globs of the models it works with
+    - `known_tools()`, `settle()`, `on_tools_changed`, for tools that come and go: those known now without waiting;
+      a short wait before a turn; a list of callables to be called
+    - `renew()`: another instance, where the class alone cannot make one
+    - `get_agents()`, `get_hooks()`, `get_skills()`, `get_skill_folders()`: what it brings besides tools, in force
+      while it is exposed
+    """
 
     @property
     def name(self) -> str: ...
@@ -67,33 +80,6 @@ class ToolPlugin(Protocol):
     def get_system_instructions(self) -> str | None: ...
     def get_auto_approved_tools(self) -> list[str]: ...
     def get_user_commands(self) -> list[UserCommand]: ...
-
-
-#: Members a plugin may have besides the eight; looked up once, when the plugin is exposed.
-#:
-#: known_tools(), settle(), on_tools_changed         tools that come and go: those known now without waiting; a
-#:                                                   short wait before a turn; a list of callables to be called
-#: attach(runtime)                                   the runtime that will run the plugin's tools
-#: get_command_completions(command, args)            completions for a user command
-#: format_permission_request(tool_name, arguments, channel_type) -> PermissionDisplayInfo | None
-#: get_model_requirements() -> list of globs          models the plugin works with
-#: renew() -> plugin                                 another instance, where the class alone cannot make one
-#: get_agents(), get_hooks(), get_skills(), get_skill_folders()   what folder plugins bring besides tools, in force
-#:                                                   while the plugin is exposed
-OPTIONAL_MEMBERS = (
-    "known_tools",
-    "settle",
-    "on_tools_changed",
-    "attach",
-    "get_command_completions",
-    "format_permission_request",
-    "get_model_requirements",
-    "renew",
-    "get_agents",
-    "get_hooks",
-    "get_skills",
-    "get_skill_folders",
-)
 
 
 class Plugin:

@@ -65,6 +65,7 @@ LIST_PRICES: dict[str, Price] = {
     "gemini-2.5-flash-lite": _p("0.10", "0.40", "0.01"),
     "gpt-5": _p("1.25", "10", "0.125"),
     "gpt-5-mini": _p("0.25", "2", "0.025"),
+    "smollm2-135m": _p("0", "0"),  # the embedded model
 }
 
 

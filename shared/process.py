@@ -31,6 +31,8 @@ CHUNK = 1 << 16
 DRAIN_BYTES = 1 << 20
 LINGER_SECONDS = 0.1
 POLL_SECONDS = 0.02
+DEATH_SECONDS = 2.0  # for the killed to be gone; longer takes only what is stuck in the kernel
+_DEAD = (b"Z", b"X")  # of the states that a process can be in
 Outcome = Literal["exited", "timed_out", "cancelled"]
 
 
@@ -107,6 +109,7 @@ class _Watch:
         self._open = True
         self._exited = False
         self._ended = False
+        self._doomed: set[int] = set()
         self._selector = selectors.DefaultSelector()
         os.set_blocking(self._pipe.fileno(), False)
         self._selector.register(self._pipe, selectors.EVENT_READ)
@@ -178,7 +181,7 @@ class _Watch:
 
     def _stop(self, outcome: Outcome, grace: float) -> ProcessEnd:
         self._selector.unregister(self._bell.reader)  # it has rung, and would be ready for ever
-        _signal_all(self._process.pid, self._mark, signal.SIGTERM)
+        self._signal(signal.SIGTERM)
         end = time.monotonic() + grace
         while (self._open or not self._exited) and (left := end - time.monotonic()) > 0:
             self._turn(left)
@@ -189,13 +192,22 @@ class _Watch:
     def _kill(self) -> None:
         # The dead leader is not reaped before this, so its number cannot belong to anyone else yet.
         # Frozen first, so that nothing forks away from between the look and the kill.
-        _signal_all(self._process.pid, self._mark, signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
         for _ in range(3):
-            if not _signal_all(self._process.pid, self._mark, signal.SIGKILL):
+            if not self._signal(signal.SIGKILL):
                 break
-        with contextlib.suppress(subprocess.TimeoutExpired):  # stuck in the kernel: nobody can do more
-            self._process.wait(timeout=1)
+        end = time.monotonic() + DEATH_SECONDS
+        while any(map(_lives, self._doomed)) and time.monotonic() < end:  # a signal waits for its target's turn to run
+            time.sleep(POLL_SECONDS)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=max(0.0, end - time.monotonic()))
         self._ended = True
+
+    def _signal(self, number: signal.Signals) -> bool:
+        """Signal all that belong to the program and remember them; whether any was outside its group."""
+        found = _signal_all(self._process.pid, self._mark, number)
+        self._doomed.update(found)
+        return any(found.values())
 
 
 class _Bell:
@@ -246,26 +258,39 @@ def _has_exited(pid: int) -> bool:
         return True
 
 
-def _signal_all(leader: int, mark: str, number: signal.Signals) -> int:
-    """Signal the leader's group and every stray process; how many strays there were."""
+def _signal_all(leader: int, mark: str, number: signal.Signals) -> dict[int, bool]:
+    """Signal the leader's group and every stray process; those that still live, and whether each is a stray."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, number)
-    strays = list(_strays(leader, mark.encode()))
-    for pid in strays:
+    found = dict(_family(leader, mark.encode()))
+    for pid in (pid for pid, is_stray in found.items() if is_stray):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
-    return len(strays)
+    return found
 
 
-def _strays(leader: int, mark: bytes) -> Iterator[int]:
-    """Processes of the session, or with the mark, that are outside the leader's group (Linux only)."""
+def _family(leader: int, mark: bytes) -> Iterator[tuple[int, bool]]:
+    """Living processes of the group, and those of the session or with the mark that strayed from it (Linux only)."""
     if not os.path.isdir("/proc/self"):
         return
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError, ValueError, IndexError):  # it ended while we looked, or is not ours
-            fields = Path("/proc", name, "stat").read_bytes().rpartition(b")")[2].split()
-            state, group, session = fields[0], int(fields[2]), int(fields[3])
-            if state == b"Z" or group == leader:
+            state, _, group, session = _stat(name)[:4]
+            if state in _DEAD:
                 continue
-            if session == leader or mark in Path("/proc", name, "environ").read_bytes():
-                yield int(name)
+            if int(group) == leader:
+                yield int(name), False
+            elif int(session) == leader or mark in Path("/proc", name, "environ").read_bytes():
+                yield int(name), True
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return _stat(str(pid))[0] not in _DEAD
+    except (OSError, IndexError):  # it is gone
+        return False
+
+
+def _stat(name: str) -> list[bytes]:
+    """What the kernel tells of a process: its state, parent, group, session and more."""
+    return Path("/proc", name, "stat").read_bytes().rpartition(b")")[2].split()

@@ -1,45 +1,27 @@
-"""PluginRegistry: which plugins are exposed, and the tools and texts they bring."""
+"""PluginRegistry: takes plugins into use and out of it, and switches single tools."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatch
 from typing import Any
 
 from shared.errors import JaatoError, PluginError, unknown_name
-from shared.plugin import CommandCompletion, PluginConfig, ToolPlugin, UserCommand
-from shared.plugin_catalogue import PluginCatalogue
+from shared.exposed_plugins import Exposed, ExposedPlugins
+from shared.plugin import PluginConfig, ToolPlugin
 from shared.plugin_loading import checked, plugin_tools, provide_jaato_module, shut_down
 from shared.tools import Tool
-from shared.types import ToolSchema
 
 log = logging.getLogger(__name__)
 
 
-@dataclass
-class Exposed:
-    """One plugin in use: the instance, its settings and the tools it brought when last asked."""
-
-    plugin: ToolPlugin
-    config: dict[str, Any] | None
-    tools: list[Tool] = field(default_factory=list)
-
-    def load(self) -> None:
-        """Ask the plugin for its tools and check them."""
-        self.tools = plugin_tools(self.plugin)
-
-
-class PluginRegistry(PluginCatalogue):
+class PluginRegistry(ExposedPlugins):
     """Exposes the plugins a host wants, of those that exist, and keeps everything in order of exposure."""
 
     def __init__(self, model_name: str | None = None) -> None:
-        super().__init__()
-        self._model_name = model_name
-        self._exposed: dict[str, Exposed] = {}
-        self._disabled: frozenset[str] = frozenset()
-        self._skipped: dict[str, str] = {}
+        super().__init__(model_name)
         self.attach: Callable[[ToolPlugin], None] = _leave_alone  # introduces plugins to the runtime in use
         self._unsettled: dict[str, Callable[[], object]] = {}
         self.version = 0  # grows with every change, so that others know when to look again
@@ -150,72 +132,7 @@ class PluginRegistry(PluginCatalogue):
                 except Exception as error:  # foreign code: this plugin keeps the tools it had, the others go on
                     self._report(name, f"plugin '{name}' keeps its former tools: {error}")
 
-    # -- what there is ---------------------------------------------------------------------------
-
-    def list_exposed(self) -> list[str]:
-        """Names of the plugins in use, in the order of exposure."""
-        return list(self._exposed)
-
-    def is_exposed(self, name: str) -> bool:
-        """Whether a plugin is in use."""
-        return name in self._exposed
-
-    def list_skipped_plugins(self) -> dict[str, str]:
-        """Plugins that were not exposed because they do not suit the model, with the reason."""
-        return dict(self._skipped)
-
-    def get_plugin(self, name: str) -> ToolPlugin | None:
-        """The instance in use, or the one that would be used."""
-        if (entry := self._exposed.get(name)) is not None:
-            return entry.plugin
-        return self._instance(name) if name in self._factories else None
-
-    def get_plugin_for_tool(self, tool_name: str) -> ToolPlugin | None:
-        """The exposed plugin that offers a tool."""
-        for entry in self._exposed.values():
-            if any(tool.name == tool_name for tool in entry.tools):
-                return entry.plugin
-        return None
-
-    def tools(self, names: Iterable[str] | None = None) -> list[Tool]:
-        """Enabled tools of all exposed plugins, or of these, in order of exposure."""
-        chosen = None if names is None else set(names)
-        return [
-            tool
-            for name, entry in self._exposed.items()
-            if chosen is None or name in chosen
-            for tool in entry.tools
-            if tool.name not in self._disabled
-        ]
-
-    def get_exposed_tool_schemas(self) -> list[ToolSchema]:
-        """Schemas of all tools of exposed plugins, disabled ones included."""
-        return [tool.schema for entry in self._exposed.values() for tool in entry.tools]
-
-    def get_enabled_tool_schemas(self) -> list[ToolSchema]:
-        """Schemas of all enabled tools."""
-        return [tool.schema for tool in self.tools()]
-
-    def get_exposed_executors(self) -> dict[str, Callable[..., Any]]:
-        """Callables of all tools of exposed plugins, for host code: a dict, or keywords."""
-        return {tool.name: tool.as_executor() for entry in self._exposed.values() for tool in entry.tools}
-
-    def get_system_instructions(self, names: Iterable[str] | None = None) -> str | None:
-        """Instructions of the exposed plugins, or of these, separated by blank lines; None when there are none."""
-        chosen = None if names is None else set(names)
-        entries = [entry for name, entry in self._exposed.items() if chosen is None or name in chosen]
-        texts = [text for entry in entries if (text := (entry.plugin.get_system_instructions() or "").strip())]
-        return "\n\n".join(texts) or None
-
-    def get_auto_approved_tools(self) -> list[str]:
-        """Tools that need no permission; a plugin can say so of its own tools only."""
-        return [tool.name for tool in self.tools() if tool.auto_approved]
-
     # -- single tools ----------------------------------------------------------------------------
-
-    def get_all_tool_names(self) -> list[str]:
-        """Names of all tools of exposed plugins, disabled ones included."""
-        return [schema.name for schema in self.get_exposed_tool_schemas()]
 
     def disable_tool(self, name: str) -> bool:
         """Switch a tool off; False if there is none of that name."""
@@ -233,67 +150,11 @@ class PluginRegistry(PluginCatalogue):
         """Switch all tools on; returns how many were off."""
         return sum(not self.is_tool_enabled(name) and self.enable_tool(name) for name in self.get_all_tool_names())
 
-    def is_tool_enabled(self, name: str) -> bool:
-        """Whether a tool exists and is switched on."""
-        return name in self.get_all_tool_names() and name not in self._disabled
-
-    def list_disabled_tools(self) -> list[str]:
-        """Tools that are switched off."""
-        return [name for name in self.get_all_tool_names() if name in self._disabled]
-
-    def is_switched_off(self, name: str) -> bool:
-        """Whether a tool was disabled, even if its plugin has been taken out of use since."""
-        return name in self._disabled
-
-    def get_tool_status(self) -> list[dict[str, Any]]:
-        """All tools with name, description, whether they are enabled, and their plugin."""
-        return [
-            {
-                "name": tool.name,
-                "description": tool.schema.description,
-                "enabled": tool.name not in self._disabled,
-                "plugin": name,
-            }
-            for name, entry in self._exposed.items()
-            for tool in entry.tools
-        ]
-
-    # -- user commands ---------------------------------------------------------------------------
-
-    def get_exposed_user_commands(self) -> list[UserCommand]:
-        """Commands for a person, of all exposed plugins; of two with one name the first counts."""
-        found: dict[str, UserCommand] = {}
-        for entry in self._exposed.values():
-            for command in entry.plugin.get_user_commands():
-                found.setdefault(command.name, command)
-        return list(found.values())
-
-    def get_plugin_for_command(self, command: str) -> ToolPlugin | None:
-        """The exposed plugin that offers a user command."""
-        for entry in self._exposed.values():
-            if any(each.name == command for each in entry.plugin.get_user_commands()):
-                return entry.plugin
-        return None
-
-    def get_command_completions(self, command: str, args: Sequence[str]) -> list[CommandCompletion]:
-        """How the arguments of a user command may be completed."""
-        complete = getattr(self.get_plugin_for_command(command), "get_command_completions", None)
-        return list(complete(command, list(args))) if complete is not None else []
-
     # -- model -----------------------------------------------------------------------------------
 
     def set_model_name(self, model_name: str | None) -> None:
         """Say for which model plugins are exposed from now on."""
         self._model_name = model_name
-
-    def get_model_name(self) -> str | None:
-        """The model for which plugins are exposed."""
-        return self._model_name
-
-    def config_of(self, name: str) -> dict[str, Any]:
-        """The settings with which a plugin was exposed; empty if it was not."""
-        entry = self._exposed.get(name)
-        return dict(entry.config or {}) if entry is not None else {}
 
     # -- inside ----------------------------------------------------------------------------------
 

@@ -11,14 +11,14 @@ from typing import Any
 from shared import config
 from shared.assembly import Assembly
 from shared.budget import Budget
+from shared.bus import EventBus
 from shared.cancel import CancelToken
 from shared.commands import Commands
 from shared.connections import Connections
 from shared.errors import ConfigError, PluginError
-from shared.events import EventBus, PermissionAsked, PermissionResolved
+from shared.events import PermissionAsked, PermissionResolved
 from shared.gc.base import GCConfig
 from shared.gc.keeper import ContextKeeper
-from shared.gc.loader import gc_config_from
 from shared.governor import Governor, RetryPolicy, gate_for
 from shared.hooks import HookBus
 from shared.ledger import Account, TokenLedger
@@ -33,6 +33,9 @@ from shared.providers import get_provider, known_providers
 from shared.providers.base import ModelSettings, Provider, ProviderConfig
 from shared.registry import PluginRegistry
 from shared.session import JaatoSession, SessionSpec
+from shared.settings import load_settings
+from shared.store.keeping import Keeping
+from shared.store.place import StoreSetting, place_of
 from shared.trace import attach_trace
 from shared.types import Message
 from shared.ui_hooks import subscribe_hooks
@@ -40,7 +43,7 @@ from shared.ui_hooks import subscribe_hooks
 log = logging.getLogger(__name__)
 
 
-class JaatoRuntime:
+class JaatoRuntime(Keeping):
     """Creates sessions. Works without a client; a provider that was never registered is made on first use."""
 
     def __init__(
@@ -51,25 +54,38 @@ class JaatoRuntime:
         ledger: TokenLedger | None = None,
         retry: RetryPolicy | None = None,
         trust_workspace: bool | None = None,
+        store: StoreSetting = None,
     ) -> None:
-        self.provider_name = provider_name or config.default_provider()
+        """Make one for a workspace, by default the current folder.
+
+        `store` is where runs are kept: None is the usual place unless settings say otherwise, False is nowhere, a
+        path is that file, and then nothing is started that cannot be stored.
+        """
+        self.workspace = Path(workspace or Path.cwd()).resolve()
+        self.settings = load_settings(self.workspace, trust_workspace=trust_workspace)
+        self.provider_name = provider_name or self.settings.provider
         if self.provider_name not in known_providers():
             get_provider(self.provider_name)  # raises, naming the known ones
-        self.workspace = Path(workspace or Path.cwd()).resolve()
-        self._trust = trust_workspace
+        self.vouched = self._trust = trust_workspace  # what code says of the workspace; None: the record decides
         self.bus = EventBus()
+        super().__init__(place_of(store, self.workspace, configured=self.settings.get("store")))
         self.ledger = ledger or TokenLedger(PriceTable.load(config.jaato_home() / "prices.json"))
         self.registry: PluginRegistry | None = None
         self.commands = Commands()
         self.broker: PermissionBroker | None = None
         self.hooks = HookBus()
-        self.retry = retry or RetryPolicy.from_environment()
-        self._connections = Connections()
+        self.retry = retry or RetryPolicy(**self.settings.get("retry"))
+        self._connections = Connections(self.settings.providers)
         self._on_retry: RetryCallback | None = None
-        self._connected = False
         self._main: weakref.ref[JaatoSession] | None = None
         self._assembly = Assembly(self)
-        attach_trace(self.bus)
+        attach_trace(self.bus, self.settings.trace)
+        if config.otel_enabled():
+            from shared.telemetry import attach_otel
+
+            attach_otel(self)
+        for problem in self.settings.problems:
+            log.warning("%s", problem)
 
     @property
     def trust_workspace(self) -> bool:
@@ -80,12 +96,20 @@ class JaatoRuntime:
             self._trust = bool(TrustStore().is_trusted(self.workspace))
         return self._trust
 
+    def is_trusted_now(self) -> bool:
+        """Like `trust_workspace`, but as its files are at this moment: one that has changed since ends it."""
+        if self.vouched is not None:
+            return self.vouched
+        from shared.trust import TrustStore
+
+        return bool(TrustStore().is_trusted(self.workspace))
+
     # -- providers -------------------------------------------------------------------------------
 
     @property
     def is_connected(self) -> bool:
         """Whether `connect` was called."""
-        return self._connected
+        return self._connections.is_connected
 
     def connect(self, project: str | None = None, location: str | None = None) -> None:
         """Say which cloud project and region to use, where a provider needs them.
@@ -93,8 +117,8 @@ class JaatoRuntime:
         What is given here holds for every provider without a project and region of its own, so that
         subagents on another provider inherit it; PROJECT_ID and LOCATION are only fallbacks.
         """
-        self._connections.connect(self.provider_name, project, location)
-        self._connected = True
+        written = self.settings.written
+        self._connections.connect(self.provider_name, project or written("project"), location or written("location"))
 
     def register_provider(self, name: str, settings: ProviderConfig | Provider | None = None) -> None:
         """Give a provider its settings, or bring a provider object of one's own."""
@@ -130,8 +154,9 @@ class JaatoRuntime:
         hooks: HookBus | None = None,
     ) -> None:
         """Use these plugins, under this permission policy; their hooks, and those on a given bus, are in force."""
+        permissions = permissions if permissions is not None else self.settings.permissions
         self.broker = build_gate(
-            permissions, workspace=self.workspace, trust_workspace=self.trust_workspace, tools=registry.tools
+            permissions, workspace=self.workspace, trust_workspace=self.is_trusted_now, tools=registry.tools
         )
         self.broker.on_requested = self.broker.on_requested or self._permission_asked
         self.broker.on_resolved = self.broker.on_resolved or self._permission_resolved
@@ -171,15 +196,13 @@ class JaatoRuntime:
         view: PluginView | None = None,
     ) -> JaatoSession:
         """A new conversation. `tools` names plugins: None is all exposed ones, an empty list none."""
-        model = model or config.default_model()
+        model = model or self.settings.model
         if not model:
             raise ConfigError("no model: pass one to connect() or create_session(), or set MODEL_NAME")
-        spec = spec or SessionSpec(
-            system_instructions=system_instructions,
-            settings=settings or ModelSettings(),
-            gc=gc if isinstance(gc, GCConfig) else gc_config_from(gc),
-            max_turns=max_turns,
-        )
+        if spec is None:
+            spec = SessionSpec.from_settings(
+                self.settings, system_instructions=system_instructions, model=settings, gc=gc, max_turns=max_turns
+            )
         view = view or self.plugin_view(tools, plugin_configs)
         try:
             return JaatoSession(
@@ -238,16 +261,18 @@ class JaatoRuntime:
         return subscribe_hooks(self.bus, hooks)
 
     def close(self) -> None:
-        """Shut all plugins down."""
+        """Shut all plugins down, and let go of the store."""
         self.hooks.stop()
         if self.registry is not None:
             self.registry.unexpose_all()
+        self.close_store()
         self.bus.flush(everyone=True)
 
     # -- inside ----------------------------------------------------------------------------------
 
     def _permission_asked(self, request: PermissionRequest) -> None:
         self.bus.emit(PermissionAsked(request.agent_id, request.id, request.tool, request.arguments))
+        self.bus.flush()  # what led to the question is on the screen before it
 
     def _permission_resolved(self, request: PermissionRequest, outcome: Outcome) -> None:
         self.bus.emit(PermissionResolved(request.agent_id, request.id, request.tool, outcome.granted, outcome.method))

@@ -6,12 +6,14 @@ value that does not fit is `jsonschema` loaded to say where and why.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import jsonschema_rs
 
 from shared.errors import ConfigError, unknown_name
+from shared.schema_size import is_bearable
 
 
 class Validator:
@@ -21,6 +23,8 @@ class Validator:
 
     def __init__(self, schema: Mapping[str, Any], *, what: str = "schema") -> None:
         self.schema = schema
+        if not is_bearable(schema):
+            raise ConfigError(f"{what} is too entangled: its references multiply until no value could be checked")
         try:
             self._compiled = jsonschema_rs.Draft202012Validator(dict(schema), retriever=_refuse)
         except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
@@ -35,17 +39,45 @@ class Validator:
 
     def problems(self, value: Any) -> list[str]:
         """What does not fit, one sentence each; empty when all is well."""
+        return list(dict.fromkeys(sentence for _, sentence in self.located(value)))  # one missing field comes per field
+
+    def located(self, value: Any) -> list[tuple[tuple[str | int, ...], str]]:
+        """What does not fit: the way to it, and a sentence."""
         if self.is_valid(value):
             return []
-        import jsonschema
-
-        validator = jsonschema.Draft202012Validator(dict(self.schema))
         try:
-            found = sorted(validator.iter_errors(value), key=lambda error: [str(step) for step in error.path])
-            sentences = dict.fromkeys(_sentence(error) for error in found)  # one missing field is reported per field
+            located = self._told_by_the_compiled(value) if self._names_by_pattern() else self._explained(value)
         except Exception:  # a pattern that only the compiled check can read, or a value nested too deeply
-            sentences = {}
-        return list(sentences) or [f"expected a value that fits {_clipped(str(dict(self.schema)), 300)}"]
+            located = []
+        return located or [((), f"expected a value that fits {_clipped(str(dict(self.schema)), 300)}")]
+
+    def _explained(self, value: Any) -> list[tuple[tuple[str | int, ...], str]]:
+        found = _explaining()(dict(self.schema)).iter_errors(value)
+        ordered = sorted(found, key=lambda error: [str(step) for step in error.path])
+        return [(tuple(error.absolute_path), _sentence(error)) for error in ordered]
+
+    def _names_by_pattern(self) -> bool:
+        return "patternProperties" in str(self.schema)
+
+    def _told_by_the_compiled(self, value: Any) -> list[tuple[tuple[str | int, ...], str]]:
+        return [(tuple(error.instance_path), error.message) for error in self._compiled.iter_errors(value)]
+
+
+@cache
+def _explaining() -> Any:
+    """The slow check that says why, with patterns left to the compiled one.
+
+    A schema may come from anywhere, and so may the text: Python's own expressions can be made to search for years, and
+    no other thread runs meanwhile.
+    """
+    import jsonschema
+
+    def matches(validator: Any, pattern: str, text: Any, schema: Any) -> Iterator[Any]:
+        if isinstance(text, str) and not jsonschema_rs.is_valid({"pattern": pattern}, text):
+            yield jsonschema.ValidationError(f"{text!r} does not match {pattern!r}")
+
+    extend: Any = jsonschema.validators.extend  # which has no types
+    return extend(jsonschema.Draft202012Validator, {"pattern": matches})
 
 
 def _refuse(uri: str) -> Any:

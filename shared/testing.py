@@ -1,4 +1,4 @@
-"""For tests of hosts, plugins and providers: a scripted model, a ready client, and conformance checks."""
+"""For tests of hosts, plugins and providers: a scripted model, recordings, a ready client, conformance checks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ from shared.permissions.gate import Permissions
 from shared.plugin import ToolPlugin
 from shared.providers.base import ModelRequest, ModelSettings, Provider, ToolSet
 from shared.providers.script import Reply, Script, ScriptProvider, Step, last_user_text
+from shared.recording import record, replay
 from shared.registry import PluginRegistry
+from shared.store.place import StoreSetting
 from shared.types import (
     Attachment,
     FinishReason,
@@ -50,6 +52,8 @@ __all__ = [
     "check_history",
     "check_provider",
     "last_user_text",
+    "record",
+    "replay",
     "scripted_client",
 ]
 
@@ -97,12 +101,13 @@ def scripted_client(
     permissions: Permissions = "allow",
     workspace: str | Path | None = None,
     trust_workspace: bool = False,
+    store: StoreSetting = False,
 ) -> Iterator[JaatoClient]:
-    """A connected client whose model follows a script and whose plugins are exposed."""
+    """A connected client whose model follows a script and whose plugins are exposed; nothing is stored by default."""
     registry = PluginRegistry()
     for plugin in plugins:
         registry.register_plugin(plugin, expose=True)
-    client = JaatoClient(provider_name="script", workspace=workspace, trust_workspace=trust_workspace)
+    client = JaatoClient(provider_name="script", workspace=workspace, trust_workspace=trust_workspace, store=store)
     client.register_provider("script", ScriptProvider(script))
     client.connect()
     client.configure_tools(registry, permissions=permissions)
@@ -256,7 +261,7 @@ def _cancelled_while_waiting(lab: ProviderLab, stream: bool) -> None:
     def call() -> None:
         try:
             _ask(provider, stream=stream, cancel=token)
-        except BaseException as error:
+        except BaseException as error:  # judged by the thread that waits
             seen.append(error)
 
     thread = threading.Thread(target=call, daemon=True)

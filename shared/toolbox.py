@@ -119,7 +119,7 @@ class Toolbox:
             if self._hooks is not None:
                 _before(self._hooks, tool, call.args, context)
             context.cancel.raise_if_cancelled()
-            value = _invoke(tool, _own(call.args), context)
+            value = _outcome(tool, call, context)
             if self._hooks is not None:
                 value = _after(self._hooks, tool, call.args, value, context)
             return self._result(call, value)
@@ -129,10 +129,8 @@ class Toolbox:
             kind = "denied" if isinstance(error, ToolDenied) else None
             text = clip(f"Error: {error}", self._result_chars)
             return ToolResult(call.id, call.name, text, is_error=True, error_kind=kind)
-        except BaseException as error:  # foreign code: not even sys.exit() in a tool may end the host
-            log.warning("tool %s failed", call.name, exc_info=True)
-            text = f"Error: {call.name} failed: {described(error)}"
-            return ToolResult(call.id, call.name, clip(text, self._result_chars), is_error=True)
+        except BaseException as error:  # foreign code of a gate, a hook or a check
+            return self._result(call, _failed(call, error))
 
     def _look_up(self, call: FunctionCall) -> Tool:
         tool = self._tools.get(call.name)
@@ -169,7 +167,7 @@ class Toolbox:
         """What the history keeps: text, or plain JSON that the tool cannot change afterwards; never too long."""
         if isinstance(value, str):
             return clip(value, self._result_chars)
-        if value is None or isinstance(value, bool):
+        if value is None or type(value) in (bool, int):
             return value
         if isinstance(value, (bytes, bytearray)):
             return clip(value.decode("utf-8", "replace"), self._result_chars)
@@ -193,6 +191,23 @@ def clip(text: str, limit: int) -> str:
     head = room * 2 // 3
     tail = room - head
     return (text[:head] + note + (text[-tail:] if tail else ""))[:limit]
+
+
+def _outcome(tool: Tool, call: FunctionCall, context: ToolContext) -> Any:
+    """What a tool gives, or how it failed: hooks look at the one as at the other."""
+    try:
+        return _invoke(tool, _own(call.args), context)
+    except (CancelledException, KeyboardInterrupt, ToolDenied):
+        raise
+    except ToolError as error:
+        return ToolOutput(f"Error: {error}", is_error=True)
+    except BaseException as error:  # foreign code: not even sys.exit() in a tool may end the host
+        return _failed(call, error)
+
+
+def _failed(call: FunctionCall, error: BaseException) -> ToolOutput:
+    log.warning("tool %s failed", call.name, exc_info=error)
+    return ToolOutput(f"Error: {call.name} failed: {described(error)}", is_error=True)
 
 
 def _invoke(tool: Tool, args: Mapping[str, Any], context: ToolContext) -> Any:
@@ -222,7 +237,7 @@ def _before(hooks: ToolHooks, tool: Tool, args: Mapping[str, Any], context: Tool
         hooks.before(tool, args, context)
     except (ToolError, CancelledException):
         raise
-    except Exception:
+    except Exception:  # foreign code
         log.exception("a hook before %s failed", tool.name)
 
 
@@ -232,7 +247,7 @@ def _after(hooks: ToolHooks, tool: Tool, args: Mapping[str, Any], value: Any, co
         return hooks.after(tool, args, value, context)
     except (ToolError, CancelledException):
         raise
-    except Exception:
+    except Exception:  # foreign code
         log.exception("a hook after %s failed", tool.name)
         return value
 

@@ -37,7 +37,7 @@ class ToolContext:
     cancel: CancelToken
     session: JaatoSession | None = None
     call_id: str = ""
-    workspace: Path = field(default_factory=Path.cwd)
+    workspace: Path = Path()  # the current folder
     output: Callable[[str], None] = lambda chunk: None  # live output of a long tool, for views
 
     def stand_by(self, phase: str) -> AbstractContextManager[None]:

@@ -14,13 +14,12 @@ from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
 
-from shared import config
+from shared.bus import EventBus
 from shared.events import (
     AgentCompleted,
     AgentCreated,
     ContextCollected,
     Event,
-    EventBus,
     ModelCallEnded,
     PermissionAsked,
     PermissionResolved,
@@ -36,6 +35,8 @@ log = logging.getLogger(__name__)
 
 MAX_BYTES = 5_000_000
 MAX_FIELD = 400
+NAME_CHARS = 40  # texts up to here are mostly names that come again and again
+MAX_LINES = 256  # kept back at most until they are written
 
 TRACED: frozenset[type[Event]] = frozenset(
     {
@@ -103,20 +104,35 @@ def _hidden(match: re.Match[str]) -> str:
 
 
 class TraceFile:
-    """Appends lines; opened on the first one. A file that is not ours alone is not written to."""
+    """Appends lines, many at once; opened on the first ones. A file that is not ours alone is not written to."""
 
     def __init__(self, path: Path, *, max_bytes: int = MAX_BYTES) -> None:
         self._path, self._max_bytes = path, max_bytes
         self._lock = threading.Lock()
+        self._lines: list[bytes] = []  # not written yet
         self._fd: int | None = None
         self._size = 0
         self._broken = False
 
     def write(self, line: str) -> None:
-        """Add one line; a trace that cannot be written is given up, with one warning."""
+        """Write one line at once."""
+        self.add(line)
+        self.flush()
+
+    def add(self, line: str) -> None:
+        """Take one line, which `flush` writes."""
         data = (line.replace("\n", "\\n").replace("\r", "\\r") + "\n").encode("utf-8", "replace")
         with self._lock:
-            if self._broken:
+            self._lines.append(data)
+            many = len(self._lines) >= MAX_LINES
+        if many:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was added; a trace that cannot be written is given up, with one warning."""
+        with self._lock:
+            data, self._lines = b"".join(self._lines), []
+            if self._broken or not data:
                 return
             try:
                 if self._fd is None:
@@ -153,13 +169,12 @@ class TraceFile:
 _files: dict[Path, TraceFile] = {}
 
 
-def attach_trace(bus: EventBus) -> None:
-    """Trace the events of a runtime to the file that the environment names; several runtimes share it."""
-    path = config.trace_path()
+def attach_trace(bus: EventBus, path: Path | None) -> None:
+    """Trace the events of a runtime to a file, which several runtimes may share; None: there is no trace."""
     if path is None:
         return
     file = _files.setdefault(path, TraceFile(path))
-    bus.subscribe(lambda event: file.write(format_line(event)), interest=TRACED, awaited=False)
+    bus.subscribe(lambda event: file.add(format_line(event)), interest=TRACED, awaited=False, on_drained=file.flush)
     living = weakref.ref(bus)
     atexit.register(lambda: (found := living()) is not None and found.flush(everyone=True))
 
@@ -177,8 +192,12 @@ _names: dict[type[Event], tuple[str, ...]] = {}
 
 def _fields(kind: type[Event]) -> tuple[str, ...]:
     if kind not in _names:
-        _names[kind] = tuple(field.name for field in fields(kind) if field.name != "agent_id")
+        told = (field for field in fields(kind) if field.metadata.get("traced", True))
+        _names[kind] = tuple(field.name for field in told if field.name != "agent_id")
     return _names[kind]
+
+
+_redacted_name = lru_cache(maxsize=1024)(redact)
 
 
 @lru_cache(maxsize=2)
@@ -191,5 +210,6 @@ def _short(value: object) -> str:
         return f"{value:.6g}"
     if isinstance(value, TokenUsage):
         return f"{value.prompt_tokens}+{value.output_tokens}"
-    text = redact(str(value)[: 10 * MAX_FIELD])
+    raw = str(value)
+    text = _redacted_name(raw) if len(raw) <= NAME_CHARS else redact(raw[: 10 * MAX_FIELD])
     return text if len(text) <= MAX_FIELD else text[:MAX_FIELD] + "…"

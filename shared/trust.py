@@ -115,6 +115,26 @@ class TrustStore:
         with self._changing() as entries:
             entries[inventory.workspace] = entry
 
+    def renew(self, file: Path | str, *, former: str, now: str) -> bool:
+        """Go on trusting after a change that this program made to one file on a person's word.
+
+        Only a file that was trusted in its former state counts; a change by anyone else before that, or to
+        another file, still ends the trust. False if nothing was trusted.
+        """
+        path = os.path.realpath(file)
+        if not any(self._place(path, root) for root in self._read()):
+            return False
+        with self._changing() as entries:
+            held = [(entry["files"], place) for root, entry in entries.items() if (place := self._place(path, root))]
+            found = [(files, place) for files, place in held if files.get(place) == former]
+            for files, place in found:
+                files[place] = now
+        return bool(found)
+
+    @staticmethod
+    def _place(path: str, root: str) -> str | None:
+        return next((place for place in FILES if os.path.join(root, place) == path), None)
+
     def revoke(self, workspace: Path | str) -> bool:
         """Trust a workspace no longer; False if it was not trusted."""
         with self._changing() as entries:

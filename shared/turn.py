@@ -116,8 +116,8 @@ class Turn:
             self._waits.remove(phase)
             self.touch()
 
-    def take_mail(self) -> None:
-        """Put steering messages that arrived in the meantime into the history."""
+    def take_mail(self) -> bool:
+        """Put steering messages that arrived in the meantime into the history; False if there are none."""
         mail = self.mail()
         for read, text in enumerate(mail):
             try:
@@ -125,6 +125,7 @@ class Turn:
             except CancelledException:  # abandoned just now: somebody else will read them
                 self.give_back(mail[read:])
                 raise
+        return bool(mail)
 
     def take_over(self, former: Turn) -> None:
         """Go on where an earlier turn of the same work stopped: its calls and texts count."""

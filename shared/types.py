@@ -76,6 +76,8 @@ class ToolResult:
         """The result as the model reads it: text stays text, everything else becomes JSON."""
         if isinstance(self.result, str):
             return self.result
+        if type(self.result) is int:
+            return str(self.result)
         return json.dumps(self.result, ensure_ascii=False, default=str)
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from shared.bus import EventBus
 from shared.events import (
     AgentCompleted,
     AgentCreated,
     AgentOutput,
     ContextUpdated,
     Event,
-    EventBus,
     HistoryUpdated,
     StatusChanged,
     ToolEnded,

@@ -10,6 +10,7 @@ import click
 
 from shared import __version__
 from shared.errors import JaatoError
+from shared.extras import missing
 
 EXIT_ERROR, EXIT_INTERRUPTED = 2, 130
 
@@ -18,10 +19,16 @@ class LazyGroup(click.Group):
     """Subcommands by dotted path: `jaato --help` imports none of them."""
 
     COMMANDS: ClassVar[dict[str, tuple[str, str, str]]] = {
-        "demo": ("shared.cli.demo", "demo", "Watch a scripted model work on a folder with real tools, offline."),
+        "chat": ("shared.cli.chat.command", "chat", "Talk with a model that has tools and subagents."),
+        "config": ("shared.cli.config", "config", "Show and check the settings, with the origin of each."),
+        "demo": ("shared.cli.demo.command", "demo", "Watch a scripted model and real tools work on a folder, offline."),
+        "doctor": ("shared.cli.doctor.command", "doctor", "Check keys, models and files, and say how to mend them."),
+        "init": ("shared.cli.init", "init", "Seed a folder with profiles, settings and a permission policy."),
+        "mcp": ("shared.cli.mcp", "mcp", "Give any MCP host subagents on any provider."),
         "plugins": ("shared.cli.plugins", "plugins", "List plugins, where they come from and what is wrong with them."),
         "profiles": ("shared.cli.profiles", "profiles", "List, check and explain the profiles of this folder."),
         "run": ("shared.cli.run", "run", "Give a model one task and print its answer."),
+        "runs": ("shared.cli.runs.command", "runs", "List, show, follow, cancel, continue and prune runs."),
         "skills": ("shared.cli.skills", "skills", "List, show and check skills."),
         "trust": ("shared.cli.trust", "trust", "Let a workspace run code and grant rights, after a look at it."),
     }
@@ -61,6 +68,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     except (KeyboardInterrupt, click.Abort):
         click.echo("jaato: interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)
+    except ModuleNotFoundError as error:
+        click.echo(f"jaato: {missing('this command', error)}", err=True)
+        sys.exit(EXIT_ERROR)
     except (JaatoError, OSError) as error:
         click.echo(f"jaato: {error}", err=True)
         sys.exit(EXIT_ERROR)

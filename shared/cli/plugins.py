@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from shared.cli.tool_owners import surveyed
 from shared.definitions.source import one_line
 from shared.errors import JaatoError
 from shared.folder_plugins.discovery import Found
@@ -18,7 +19,7 @@ COLUMNS = ("name", "version", "source", "state", "tools", "agents", "problems")
 EXIT_PROBLEMS = 1
 
 
-@click.command()
+@click.command(epilog="Example: jaato plugins --load")
 @click.option("--load", is_flag=True, help="Start every drop-in plugin, to see whether its code loads.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list instead of a table.")
 def plugins(load: bool, as_json: bool) -> None:
@@ -26,8 +27,7 @@ def plugins(load: bool, as_json: bool) -> None:
 
     Exit code 1 if a plugin that may be loaded cannot be.
     """
-    registry = PluginRegistry()
-    registry.discover()
+    registry = surveyed()
     folders = {_name(each) for each in registry.folders}
     rows = [_row(registry, name) for name in registry.list_available() if name not in folders]
     rows += [_failed(name, text) for name, text in registry.problems.items() if name not in folders]
@@ -92,7 +92,7 @@ def _made(
 
 def _table(rows: Sequence[dict[str, Any]]) -> str:
     """Short columns side by side; problems, which are sentences, beneath their plugin."""
-    shown = [[one_line(_cell(row[column])) for column in COLUMNS] for row in rows]
+    shown = [[one_line(_cell(column, row[column])) for column in COLUMNS] for row in rows]
     widths = [max(len(line[index]) for line in [list(COLUMNS), *shown]) for index in range(len(COLUMNS))]
     lines = ["  ".join(text.ljust(width) for text, width in zip(COLUMNS, widths, strict=True)).rstrip()]
     for row, cells in zip(rows, shown, strict=True):
@@ -101,5 +101,13 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _cell(value: Any) -> str:
-    return str(len(value)) if isinstance(value, list) else str(value)
+def _cell(column: str, value: Any) -> str:
+    if isinstance(value, list):
+        return str(len(value))
+    return _brief(value) if column == "source" else str(value)
+
+
+def _brief(source: str) -> str:
+    """Where a plugin comes from, in a word that stands in a table; `--json` has the whole path."""
+    scope = source if source == "entry point" else source.partition(" ")[0]
+    return "built-in" if scope == "builtin" else scope

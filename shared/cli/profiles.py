@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
-import logging
+import shutil
+import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
+from shared.cli.completing import complete_profile
+from shared.cli.tool_owners import known_plugins, surveyed, tool_owners
 from shared.definitions.agent_folders import AGENT_FOLDERS
 from shared.definitions.catalogue import ProfileCatalogue
 from shared.definitions.lint import lint as lint_path
+from shared.definitions.lint import unknown_plugins
 from shared.definitions.profile import SubagentProfile
 from shared.definitions.source import Problem, one_line
 from shared.definitions.tool_reasons import ToolReason, tool_reasons
 from shared.errors import ConfigError, unknown_name
-from shared.plugin_loading import plugin_tools
-from shared.registry import PluginRegistry
-
-log = logging.getLogger(__name__)
+from shared.settings import load_settings
+from shared.trust import TrustStore
 
 EXIT_PROBLEMS = 1
 
@@ -33,7 +36,14 @@ _agents_option = click.option(
 )
 
 
-@click.group(invoke_without_command=True)
+_EXAMPLES = """\b
+Examples:
+  jaato profiles --all
+  jaato profiles lint --strict
+  jaato profiles explain code-reviewer"""
+
+
+@click.group(invoke_without_command=True, epilog=_EXAMPLES)
 @click.option("--all", "everything", is_flag=True, help="Also those that lost to another one, with the reason.")
 @_json_option
 @_agents_option
@@ -42,7 +52,7 @@ def profiles(ctx: click.Context, everything: bool, as_json: bool, hosts: tuple[s
     """List the profiles of this folder, or check and explain them."""
     if ctx.invoked_subcommand is not None:
         return
-    catalogue = ProfileCatalogue(agent_dirs=hosts)
+    catalogue = _catalogue(hosts)
     found, lost, problems = catalogue.list(), catalogue.shadowed, catalogue.problems()
     if as_json:
         report: dict[str, Any] = {"profiles": [_row(profile) for profile in found]}
@@ -66,13 +76,18 @@ def profiles(ctx: click.Context, everything: bool, as_json: bool, hosts: tuple[s
 @_json_option
 @_agents_option
 def lint(path: str, strict: bool, as_json: bool, hosts: tuple[str, ...]) -> None:
-    """Say everything that is wrong with definition files; leaves with 1 if there is an error."""
-    found = lint_path(path, agent_dirs=hosts)
+    """Say everything that is wrong with definition files.
+
+    PATH is a file, a folder or a project. Leaves with 1 if there is an error.
+    """
+    found = lint_path(path, agent_dirs=hosts, plugins=known_plugins(surveyed()))
     if as_json:
         _print_json([problem.as_dict() for problem in found])
     else:
         for problem in found:
-            click.echo(f"{_where(problem)}: {problem.severity}: {problem.code}: {one_line(problem.text)}")
+            click.echo(problem.as_line())
+        if not found:
+            click.echo("nothing wrong in definition files", err=True)
         _summarise(found)
     wrong = ("error", "warning") if strict else ("error",)
     if any(problem.severity in wrong for problem in found):
@@ -80,16 +95,21 @@ def lint(path: str, strict: bool, as_json: bool, hosts: tuple[str, ...]) -> None
 
 
 @profiles.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_profile)
 @_json_option
 @_agents_option
 def explain(name: str, as_json: bool, hosts: tuple[str, ...]) -> None:
-    """Tell which source won a name, what lost to it, and why each tool is there or missing."""
-    catalogue = ProfileCatalogue(agent_dirs=hosts)
+    """Tell where a profile and each of its tools come from.
+
+    Which source won the name, what lost to it, and why each tool is there or missing.
+    """
+    catalogue = _catalogue(hosts)
     story = catalogue.explain(name)
     if story.winner is None and not story.losers:
         raise ConfigError(unknown_name("profile", name, [profile.name for profile in catalogue.list()]))
-    reasons = tool_reasons(story.winner, _owners()) if story.winner is not None else []
+    registry = surveyed()
+    reasons = tool_reasons(story.winner, tool_owners(registry)) if story.winner is not None else []
+    missing = list(unknown_plugins(story.winner, known_plugins(registry))) if story.winner is not None else []
     if as_json:
         _print_json(
             {
@@ -97,13 +117,40 @@ def explain(name: str, as_json: bool, hosts: tuple[str, ...]) -> None:
                 "winner": story.winner.as_dict() if story.winner is not None else None,
                 "lost": [{"source": str(each.source), "reason": one_line(each.reason)} for each in story.losers],
                 "tools": [reason.as_dict() for reason in reasons],
-                "problems": [problem.as_dict() for problem in story.problems],
+                "problems": [problem.as_dict() for problem in (*story.problems, *missing)],
             }
         )
     else:
         click.echo(str(story))
+        for line in (*_facts(story.winner), *(f"  ! {one_line(each.text)}" for each in missing)):
+            click.echo(line)
         for line in _tools(story.winner, reasons):
             click.echo(line)
+
+
+def _catalogue(hosts: Sequence[str]) -> ProfileCatalogue:
+    """The profiles of this folder, looked for as the settings say."""
+    settings = load_settings()
+    return ProfileCatalogue(
+        profiles_dir=settings.get("profiles_dir"),
+        extra_dirs=settings.extra_dirs,
+        agent_dirs=[*settings.get("agent_dirs"), *hosts],
+        auto_discover=settings.get("auto_discover_profiles"),
+        trust_workspace=bool(TrustStore().is_trusted(Path.cwd())),
+    )
+
+
+def _facts(profile: SubagentProfile | None) -> Iterable[str]:
+    """The model, the limits, and what follows from where it comes from."""
+    if profile is None:
+        return
+    model = profile.model or "the caller's"
+    provider = f" of {profile.provider}" if profile.provider else ""
+    budget = "".join(f", {key} {value}" for key, value in (profile.as_dict().get("budget") or {}).items())
+    yield one_line(f"  model: {model}{provider}; limits: max_turns {profile.max_turns}{budget}")
+    if not profile.source.trusted:
+        trust = " (look at it with `jaato trust`)" if profile.source.kind == "project" else ""
+        yield f"  not trusted: never more than its caller has, never without a question{trust}"
 
 
 def _tools(profile: SubagentProfile | None, reasons: Sequence[ToolReason]) -> Iterable[str]:
@@ -113,22 +160,6 @@ def _tools(profile: SubagentProfile | None, reasons: Sequence[ToolReason]) -> It
         yield "  no tools: none are asked for"
     for reason in reasons:
         yield one_line(f"  {'+' if reason.given else '-'} {reason.tool}: {reason.reason}")
-
-
-def _owners() -> dict[str, str]:
-    """The plugin of every tool that any installed plugin has."""
-    registry = PluginRegistry()
-    registry.discover()
-    found: dict[str, str] = {}
-    for name in registry.list_available():
-        plugin = registry.get_plugin(name)
-        try:
-            tools = plugin_tools(plugin) if plugin is not None else []
-        except Exception:  # foreign code, of which nothing was set up
-            log.debug("the tools of plugin '%s' are not known", name, exc_info=True)
-            tools = []
-        found |= {tool.name: name for tool in tools}
-    return found
 
 
 def _row(profile: SubagentProfile) -> dict[str, Any]:
@@ -144,11 +175,9 @@ def _row(profile: SubagentProfile) -> dict[str, Any]:
 def _line(profile: SubagentProfile) -> str:
     text = " ".join(profile.description.split())
     short = text if len(text) <= 100 else text[:99] + "…"
-    return one_line(f"{profile.name}  [{profile.source.kind}]  {short}")
-
-
-def _where(problem: Problem) -> str:
-    return one_line(problem.path if problem.line is None else f"{problem.path}:{problem.line}")
+    line = one_line(f"{profile.name}  [{profile.source.kind}]  {short}")
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else len(line)
+    return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def _summarise(problems: Sequence[Problem]) -> None:

@@ -10,16 +10,26 @@ from typing import Any
 
 import click
 
+from shared.cli.completing import complete_skill
+from shared.cli.runs.counts import counted
 from shared.definitions.source import Problem, one_line
+from shared.settings import load_settings
 from shared.skills import SkillConfig, SkillInfo, SkillManager, ValidationResult
 from shared.skills.config import PROJECT_DIRS
 from shared.skills.requirements import missing
 from shared.skills.validation import validate_all
+from shared.trust import TrustStore
 
 EXIT_PROBLEMS = 1
 
 
-@click.group()
+_EXAMPLES = """\b
+Examples:
+  jaato skills show release-notes --arguments '2.0 short'
+  jaato skills validate .jaato/skills/release-notes --strict"""
+
+
+@click.group(epilog=_EXAMPLES)
 def skills() -> None:
     """List, show and check skills."""
 
@@ -28,8 +38,8 @@ def skills() -> None:
 @click.option("--dir", "extra", multiple=True, help="Look in this folder too (repeat for more).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_skills(extra: tuple[str, ...], as_json: bool) -> None:
-    """List the skills of this project and this user; those that cannot be used say why."""
-    manager = SkillManager(SkillConfig(custom_paths=extra))
+    """List the skills of this project and this user. Those that cannot be used say why."""
+    manager = _manager(extra)
     found = manager.list()
     if as_json:
         problems = [problem.as_dict() for problem in manager.problems()]
@@ -43,17 +53,17 @@ def list_skills(extra: tuple[str, ...], as_json: bool) -> None:
         for folder in folders:
             click.echo(one_line(f"{folder}: overridden by a stronger skill '{name}'"), err=True)
     for problem in manager.problems():
-        click.echo(f"{problem.severity}: {problem}", err=True)
+        click.echo(problem.as_line(), err=True)
 
 
 @skills.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_skill)
 @click.option("--dir", "extra", multiple=True, help="Look in this folder too (repeat for more).")
 @click.option("--arguments", default="", help="Fill these into the text.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(name: str, extra: tuple[str, ...], arguments: str, as_json: bool) -> None:
-    """Show one skill as a model would read it, and what is known of it."""
-    manager = SkillManager(SkillConfig(custom_paths=extra))
+    """Show one skill as a model would read it. What is known of it comes first."""
+    manager = _manager(extra)
     info = next((each for each in manager.list() if each.name == name), None)
     # Requirements do not matter for looking at a skill.
     if info is not None and missing(info.requires) is not None:
@@ -79,9 +89,9 @@ def show(name: str, extra: tuple[str, ...], arguments: str, as_json: bool) -> No
 @click.option("--strict", is_flag=True, help="Hold skills to the specification to the letter; warnings count too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def validate(path: str | None, strict: bool, as_json: bool) -> None:
-    """Check a skill, or every skill below a folder; without PATH, those of this project.
+    """Check a skill, or every skill below a folder.
 
-    Leaves with code 1 if there are errors, with --strict also for warnings.
+    Without PATH, those of this project. Leaves with code 1 if there are errors, with --strict also for warnings.
     """
     places = [path] if path is not None else [each for each in PROJECT_DIRS if Path(each).is_dir()]
     reports = [report for place in places for report in validate_all(place, strict=strict)]
@@ -91,11 +101,12 @@ def validate(path: str | None, strict: bool, as_json: bool) -> None:
         click.echo(json.dumps([_report(report) for report in reports], indent=2))
     else:
         for problem in problems:
-            click.echo(f"{problem}  [{problem.severity}]")
+            click.echo(problem.as_line())
         errors = sum(problem.severity == "error" for problem in problems)
-        click.echo(f"{len(reports)} skills, {errors} errors, {len(problems) - errors} warnings", err=True)
-    counted = {"error", "warning"} if strict else {"error"}
-    if any(problem.severity in counted for problem in problems):
+        counts = (len(reports), "skill"), (errors, "error"), (len(problems) - errors, "warning")
+        click.echo(", ".join(counted(*each) for each in counts), err=True)
+    wrong = {"error", "warning"} if strict else {"error"}
+    if any(problem.severity in wrong for problem in problems):
         raise click.exceptions.Exit(EXIT_PROBLEMS)
 
 
@@ -114,6 +125,12 @@ def _with_duplicates(reports: Sequence[ValidationResult]) -> list[ValidationResu
             report = replace(report, problems=(*report.problems, more))
         found.append(report)
     return found
+
+
+def _manager(extra: Sequence[str]) -> SkillManager:
+    """The skills of this folder; those in folders from the command line come before those of the settings."""
+    folders = (*extra, *load_settings().skill_dirs)
+    return SkillManager(SkillConfig(custom_paths=folders, trust_workspace=bool(TrustStore().is_trusted(Path.cwd()))))
 
 
 def _line(info: SkillInfo) -> str:

@@ -12,7 +12,14 @@ from shared.trust import Inventory, TrustStore, survey
 EXIT_UNTRUSTED = 1
 
 
-@click.command(epilog="Trust ends when a file that it is about is changed, added, removed or replaced by a link.")
+_ENDS = "Trust ends when a file that it is about is changed, added, removed or replaced by a link."
+_EXAMPLES = """\b
+Examples:
+  jaato trust --show
+  jaato trust ~/code/my-project"""
+
+
+@click.command(epilog=f"{_ENDS}\n\n{_EXAMPLES}")
 @click.argument("path", default=".", type=click.Path(path_type=Path))
 @click.option("--show", is_flag=True, help="Only show what would be trusted, and whether it is. Exit code 1 if not.")
 @click.option("--revoke", is_flag=True, help="Trust the workspace no longer.")
@@ -30,8 +37,9 @@ def trust(path: Path, show: bool, revoke: bool, yes: bool) -> None:
     if show or verdict:
         click.echo("It is trusted." if verdict else one_line(f"It is not trusted: {verdict.reason}."))
         raise click.exceptions.Exit(0 if verdict else EXIT_UNTRUSTED)
-    if not yes:
-        click.confirm("Trust all of this, as it is now?", abort=True)
+    if not (yes or click.confirm("Trust all of this, as it is now?")):
+        click.echo("Nothing has changed: it is not trusted.")
+        raise click.exceptions.Exit(EXIT_UNTRUSTED)
     store.trust(inventory)  # exactly what was shown: a file that changed meanwhile is not trusted
     click.echo(f"Trusted. Take it back with: jaato trust --revoke {path}")
 

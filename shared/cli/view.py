@@ -7,14 +7,21 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from rich.console import Console
-from rich.markup import escape
+from rich.markup import escape as _escape_markup
+
+from shared.cli.figures import precise
+from shared.cli.plain_text import plain
 
 
 class TurnView:
     """Prints what agents say and call, as it happens; made for `client.set_ui_hooks`."""
 
-    def __init__(self, stream: TextIO, *, quiet: bool = False, speaks: bool = False) -> None:
-        self.console = Console(file=stream, highlight=False, soft_wrap=True)
+    def __init__(self, stream: TextIO, *, quiet: bool = False, speaks: bool = False, width: int | None = None) -> None:
+        """`width` makes it a terminal of so many columns, whatever the stream is: for recordings."""
+        colours: dict[str, Any] = (
+            {"force_terminal": True, "color_system": "standard", "no_color": False} if width is not None else {}
+        )
+        self.console = Console(file=stream, highlight=False, soft_wrap=True, width=width, **colours)
         self.calls = 0
         self._quiet = quiet
         self._speaks = speaks
@@ -53,7 +60,7 @@ class TurnView:
         self.calls += 1
         if not self._quiet:
             self.console.print(
-                f"{self._prefix(agent_id)}[cyan]→ {escape(tool_name)}[/] [dim]{escape(_brief(tool_args))}[/]"
+                f"{self._prefix(agent_id)}[cyan]→ {escape(tool_name)}[/] [dim]{escape(brief(tool_args))}[/]"
             )
 
     def on_tool_call_end(
@@ -68,7 +75,7 @@ class TurnView:
         """A tool has answered."""
         if self._quiet:
             return
-        took = f"{duration_seconds * 1000:.0f} ms" if duration_seconds < 1 else f"{duration_seconds:.1f} s"
+        took = precise(duration_seconds)
         mark = "[green]✓[/]" if success else "[red]✗[/]"
         why = f" [red]{escape((error_message or '').splitlines()[0][:160])}[/]" if error_message else ""
         self.console.print(f"{self._prefix(agent_id)}{mark} {escape(tool_name)} [dim]{took}[/]{why}")
@@ -90,6 +97,12 @@ class TurnView:
         return "  " if agent_id == "main" else f"    [blue]{escape(name)}[/] "
 
 
-def _brief(args: Mapping[str, Any]) -> str:
+def brief(args: Mapping[str, Any]) -> str:
+    """The arguments of a call in a hundred characters."""
     text = ", ".join(f"{key}={json.dumps(value, ensure_ascii=False, default=str)}" for key, value in args.items())
     return text if len(text) <= 100 else text[:97] + "…"
+
+
+def escape(text: str) -> str:
+    """Text from outside, harmless to the terminal and to rich's markup."""
+    return _escape_markup(plain(text))

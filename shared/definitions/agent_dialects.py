@@ -18,12 +18,13 @@ class Dialect:
     silent_tools: bool = True  # without `tools`: all that the caller has; False: none
     required: frozenset[str] = frozenset()  # of name, description, body: what it cannot do without
     max_turns: int | None = None  # where it says how many, and it is not ours
+    any_model: bool = False  # a model's name that nobody knows is one of the host's own, not a mistake
 
 
 CLAUDE = Dialect("claude")
 OPENCODE = Dialect("opencode")
 GEMINI = Dialect("gemini", max_turns=30)
-ALLY = Dialect("ally")
+ALLY = Dialect("ally", any_model=True)
 PI = Dialect("pi")
 MAMBA = Dialect("mamba", silent_tools=False, required=frozenset({"name"}), max_turns=50)
 NETCLAW = Dialect("netclaw", silent_tools=False, required=frozenset({"name", "description", "body"}))

@@ -10,29 +10,6 @@ from shared.definitions.agent_models import model_and_provider
 from shared.definitions.profile_fields import EFFORTS, Unfit, shown
 from shared.definitions.source import Severity
 
-#: What an agent hands over that reports what it found; an empty list says that there is nothing to report.
-FINDINGS_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "summary": {"type": "string"},
-        "findings": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "title": {"type": "string"},
-                    "detail": {"type": "string"},
-                    "severity": {"type": "string"},
-                    "file": {"type": "string"},
-                    "line": {"type": "integer"},
-                },
-                "required": ["title"],
-            },
-        },
-    },
-    "required": ["findings"],
-}
-
 
 @dataclass
 class Remark:
@@ -130,10 +107,6 @@ def _skills(key: str, value: Any) -> Taken:
     return Taken({"skills": [] if value is None else names})
 
 
-def _findings(key: str, value: Any) -> Taken:
-    return Taken({"output_schema": FINDINGS_SCHEMA} if _truth(value) else {})
-
-
 def _role(key: str, value: Any) -> Taken:
     if isinstance(value, str) and value.lower() == "main":
         return Taken()
@@ -159,11 +132,11 @@ AGENT_FIELDS: Mapping[str, Take] = {
     "timeoutmins": _minutes,
     "visibility": _visibility,
     "hidden": _hidden,
-    "disable": _disable,
+    **dict.fromkeys(("disable", "disabled"), _disable),
     "mode": _mode,
     "kind": _kind,
     "skills": _skills,
-    "emitstructuredfindings": _findings,
+    "emitstructuredfindings": _as("emit_findings"),
     "modelrole": _role,
     "candelegatetoagents": _delegates,
     "outputschema": _as("output_schema"),

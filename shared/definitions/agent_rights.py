@@ -22,7 +22,7 @@ _MODES = {
         "is not taken over: the permission policy of this host decides what is asked",
     ),
 }
-_ALLOW, _DENY = ("tools", "allowedtools"), ("disallowedtools", "deniedtools", "excludedtools", "blockedtools")
+ALLOWING_KEYS, _DENY = ("tools", "allowedtools"), ("disallowedtools", "deniedtools", "excludedtools", "blockedtools")
 
 
 @dataclass
@@ -34,6 +34,7 @@ class AgentRights:
     """
 
     report: Report
+    own: frozenset[str] = frozenset()  # tools that go by these names, whatever other hosts call so
     allowed: dict[str, None] | None = None
     unmapped: dict[str, None] = field(default_factory=dict)
     denied: dict[str, None] = field(default_factory=dict)
@@ -43,7 +44,7 @@ class AgentRights:
     def take(self, key: str, value: Any) -> None:
         """Take one key that narrows rights; raises Unfit if it cannot be read."""
         kind = plain(key)
-        if kind in _ALLOW:
+        if kind in ALLOWING_KEYS:
             self._allow(key, value)
         elif kind in _DENY:
             self._deny(key, value)
@@ -90,9 +91,13 @@ class AgentRights:
 
     def _tools(self, key: str, entry: ToolEntry) -> tuple[str, ...]:
         """Our names for an entry of an allow list; empty if it gives nothing, with the reason reported."""
+        if entry.text in self.own:
+            return (entry.text,)
         names = our_names(entry.name) if entry.name is not None else None
         if entry.pattern is not None and names and "spawn_subagent" in names:
             wanted = tuple(each.text for each in tool_entries(entry.pattern))
+            if any(char in name for name in wanted for char in "?["):
+                raise Unfit(f"must name agents, not {shown(entry.pattern)}", code="tools-unreadable")
             self.agents = tuple(dict.fromkeys((*(self.agents or ()), *wanted)))
         elif entry.pattern is not None and entry.pattern.strip() != "*":
             text = f"'{entry.text}' allows a part of what a tool does, which cannot be enforced here: it is not given"
@@ -114,7 +119,7 @@ class AgentRights:
         for entry in tool_entries(value):
             if entry.name is None:
                 raise Unfit(f"cannot be read: {shown(entry.text)} is no name of a tool", code="tools-unreadable")
-            names = ("*",) if entry.name == "*" else our_names(entry.name)
+            names = (entry.name,) if entry.name == "*" or entry.name in self.own else our_names(entry.name)
             if entry.pattern is not None and names:
                 text = f"'{entry.text}' denies a part of what a tool does: here all of it is denied"
                 self.report(key, "tool-pattern", text, "warning")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,8 @@ class ProfileCatalogue:
 
     Project files and extra folders are data: without trust their `auto_approved` is not honoured. The
     folders of other hosts are read only if `agent_dirs` names them (`claude`, `opencode`, …), and never trusted.
+    `still_trusted` is asked again whenever a file of a trusted project has changed; `plugin_profiles`, for what the
+    plugins in use bring, before every look.
     """
 
     def __init__(
@@ -41,18 +43,20 @@ class ProfileCatalogue:
         extra_dirs: Sequence[Path | str] = (),
         agent_dirs: Sequence[str] = (),
         trust_workspace: bool = False,
+        still_trusted: Callable[[], bool] = lambda: True,
         trust_extra: bool = False,
         home: Path | str | None = None,
         user_home: Path | str | None = None,
+        plugin_profiles: PluginProfileSource | None = None,
     ) -> None:
         self._lock = threading.Lock()
         self._code: dict[str, SubagentProfile] = {}
-        self._plugins: dict[str, tuple[SubagentProfile, ...]] = {}
-        self._plugin_source: PluginProfileSource | None = None
-        self._followed: Mapping[str, tuple[SubagentProfile, ...]] = {}
+        self._plugin_source = plugin_profiles
+        self._brought: Mapping[str, tuple[SubagentProfile, ...]] = {}
         self._ranking: Ranking | None = None
         self._folders: list[DefinitionFolder] = []
         self._scopes: list[tuple[SourceKind, list[DefinitionFolder]]] = []
+        self._still_trusted = still_trusted if trust_workspace else None
         if auto_discover:
             base = Path(workspace or Path.cwd()).absolute()
             own = Path(home or config.jaato_home()).expanduser()
@@ -65,7 +69,7 @@ class ProfileCatalogue:
                 self._watch("extra", [base / Path(extra).expanduser()], trusted=trust_extra)
             self._watch("builtin", [bundled_folder("profiles")], trusted=True)
 
-    # -- from code and plugins -------------------------------------------------------------------
+    # -- from code -------------------------------------------------------------------------------
 
     def add(self, profile: SubagentProfile | Mapping[str, Any], *, name: str | None = None) -> SubagentProfile:
         """Add a profile from code, or a mapping of its fields; one of the same name is replaced."""
@@ -84,18 +88,6 @@ class ProfileCatalogue:
         with self._lock:
             self._ranking = None
             return self._code.pop(name, None) is not None
-
-    def set_plugin_profiles(self, plugin: str, profiles: Iterable[SubagentProfile]) -> None:
-        """The profiles that come with a plugin; an empty list takes them all back."""
-        given = tuple(profiles)
-        with self._lock:
-            self._plugins[plugin] = given
-            self._ranking = None
-
-    def follow_plugins(self, source: PluginProfileSource) -> None:
-        """Ask this source, before every look, for the profiles of all plugins in use."""
-        with self._lock:
-            self._plugin_source = source
 
     # -- questions -------------------------------------------------------------------------------
 
@@ -129,21 +121,30 @@ class ProfileCatalogue:
     # -- inside ----------------------------------------------------------------------------------
 
     def _look(self) -> Ranking:
-        followed = self._plugin_source() if self._plugin_source is not None else self._followed
+        brought = self._plugin_source() if self._plugin_source is not None else self._brought
         with self._lock:
-            if followed is not self._followed:
-                self._followed, self._ranking = followed, None
-            changed = [folder.look() for folder in self._folders]
-            if self._ranking is None or any(changed):
+            if brought is not self._brought:
+                self._brought, self._ranking = brought, None
+            changed = [folder for folder in self._folders if folder.look()]
+            self._vouch(changed)
+            if self._ranking is None or changed:
                 problems = [problem for folder in self._folders for problem in folder.problems]
                 self._ranking = rank(list(self._ordered()), problems)
             return self._ranking
 
+    def _vouch(self, changed: Sequence[DefinitionFolder]) -> None:
+        """Trust is in files as they were: what was written since, by an agent perhaps, grants nothing."""
+        project = [folder for kind, folders in self._scopes if kind == "project" for folder in folders]
+        if self._still_trusted is not None and any(folder in project for folder in changed):
+            trusted = self._still_trusted()
+            for folder in project:
+                folder.vouch(trusted)
+                folder.look()
+
     def _ordered(self) -> Iterator[Scope]:
         """Everything there is, strongest scope first."""
         yield Scope("code", tuple(_given(profile) for profile in self._code.values()))
-        brought = {**self._followed, **self._plugins}.values()
-        plugins = Scope("plugin", tuple(_given(each) for every in brought for each in every))
+        plugins = Scope("plugin", tuple(_given(each) for every in self._brought.values() for each in every))
         for kind, folders in self._scopes:
             if kind == "builtin":
                 yield plugins

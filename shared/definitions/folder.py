@@ -58,6 +58,11 @@ class DefinitionFolder:
             self.readings = tuple(kept.reading for kept in files.values())
         return not same or self.problems != before
 
+    def vouch(self, trusted: bool) -> None:
+        """Take its files for trusted, or no longer; the next look reads them as such."""
+        if self._source.trusted != trusted:
+            self._source, self._files = replace(self._source, trusted=trusted), {}
+
     def _list(self) -> None:
         """The names of the folder; listed again only when the folder, or one inside, has changed."""
         try:

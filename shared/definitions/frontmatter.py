@@ -14,12 +14,25 @@ from typing import Any
 
 from shared.definitions.document import Document, Fault, Place, Unreadable
 from shared.definitions.frontmatter_repair import mend
-from shared.definitions.rights_keys import is_rights_key, lost_entry, plain
+from shared.definitions.rights_keys import (
+    NARROWING_KEYS,
+    RIGHTS_KEYS,
+    is_rights_key,
+    lost_entry,
+    plain,
+    swallowed_entry,
+)
 from shared.definitions.yaml_text import read_yaml
 
 _FENCE = re.compile(r"^---[ \t]*$", re.MULTILINE)
 _OPENING = re.compile(r"\A(?:[ \t]*\n)?---[ \t]*(?:\n|\Z)")
 _KEY_LINE = re.compile(r"\A[ \t]*[\"']?[A-Za-z_][\w-]*[\"']?[ \t]*:(?:\s|$)")
+#: What a line of fields looks like, and the key in it.
+_YAML_LINE = re.compile(r"[ \t]|-(?:[ \t]|$)|[\"']?[A-Za-z_][\w-]*[\"']?[ \t]*:(?:\s|$)")
+_FIELD = re.compile(r"[\"']?([A-Za-z_][\w-]*)[\"']?[ \t]*:(?:\s|$)")
+_INSIDE = re.compile(r"[ \t]*-[ \t]+\S|[ \t]+\S")
+#: Keys that agents and skills have, of which one beneath the fields is hardly the beginning of a text.
+_KNOWN = RIGHTS_KEYS | NARROWING_KEYS | frozenset(("name", "description", "model", "maxturns", "color", "skills"))
 _COMMENT = re.compile(r"(?m)^[ \t]*#[ \t]*(?=\S)")
 _HEAD_LINES = 20  # how far from the top text that looks like front matter is taken for some
 _EMPTY = Document(None, dict)
@@ -62,6 +75,7 @@ def read_front_matter(text: str) -> FrontMatter:
     body_line = above + block.count("\n") + 2
     body = _after(text, body_line)
     _require_rights(block, body, read.fields)
+    _require_whole(block, body, body_line)
     return replace(read, body=body, faults=(*read.faults, *_remarks(block, read.fields, above)), body_line=body_line)
 
 
@@ -88,6 +102,21 @@ def _mended(block: str, error: Unreadable, above: int) -> FrontMatter:
     return FrontMatter(mended.fields, "", faults, mended.damaged, mended.swallowing, document=document)
 
 
+def _require_whole(block: str, body: str, line: int) -> None:
+    """Refuse a text in which a stray fence cuts the fields in two: the second half would count for nothing."""
+    lined = re.sub(r"\r\n?", "\n", body) if "\r" in body else body
+    head, fence, _ = lined.partition("\n---")
+    lines = head.split("\n")
+    if not fence or not all(_YAML_LINE.match(each) and each.strip() for each in lines):
+        return  # a text that has an empty line or a heading is a body
+    keys = {plain(found[1]) for each in lines if (found := _FIELD.match(each)) is not None}
+    last = block.rstrip("\n").rpartition("\n")[2]
+    goes_on = all(_INSIDE.match(each) for each in (last, head))  # a list or an object that the fence divides
+    if goes_on or not keys.isdisjoint(_KNOWN):
+        text = "a line '---' stands among the fields, so that those after it would not count: remove it"
+        raise Unreadable(Fault("frontmatter-cut", text, line - 1))
+
+
 def _require_rights(block: str, body: str, fields: Mapping[str, Any]) -> None:
     """Refuse a text in which a key that narrows rights stands, but not where it would count."""
     top = body.lstrip("\r\n").replace("\r\n", "\n").partition("\n\n")[0]
@@ -101,6 +130,8 @@ def _require_rights(block: str, body: str, fields: Mapping[str, Any]) -> None:
     )
     present = {plain(field) for field in fields}
     lost = lost or next((key for key in nested if plain(key) not in present), None)
+    prose = (value for value in fields.values() if isinstance(value, str))
+    lost = lost or next(filter(None, (swallowed_entry(text, fields) for text in prose)), None)
     if lost is not None:
         text = f"'{lost}' does not stand where it counts: write it as an entry of its own between the '---' lines"
         raise Unreadable(Fault("rights-misplaced", text, field=lost))

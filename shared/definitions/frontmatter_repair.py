@@ -144,6 +144,8 @@ def _mend_prose(mended: Mended, entry: _Entry, keys: list[str], error: Unreadabl
         raise error
     if any(_MARKDOWN.match(line) for line in entry.lines[1:]):
         raise error  # a body that slipped in, not a text that slipped out
+    if not "".join(entry.text.split()).isprintable():
+        raise error  # what cannot be seen may divide the name of a field
     if (lost := lost_mention(entry.text, keys)) is not None:
         text = f"'{entry.key}' cannot be read, and '{lost}' may be meant as a field inside it: put the text in quotes"
         raise Unreadable(Fault("yaml-unreadable", text, entry.line, entry.key))

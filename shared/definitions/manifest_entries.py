@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
-from shared.definitions.document import Document, Step
+from shared.definitions.document import Step
+from shared.definitions.manifest_values import Values
 from shared.definitions.profile_fields import FIELDS, Unfit, shown
-from shared.definitions.source import Problem, Severity
 from shared.errors import ConfigError
 from shared.schema import Validator
 
@@ -18,9 +17,7 @@ TextMap = Mapping[str, str]
 E = TypeVar("E", bound="CommandEntry | AgentEntry")
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-PLUGIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 SETTING_TYPES = ("string", "number", "integer", "boolean", "array", "object")
-MAX_TIMEOUT = 3600.0
 
 _TOOL_FIELDS = (
     *("name", "description", "schema", "command", "args", "required_agent", "visible_to", "timeout_seconds"),
@@ -29,7 +26,7 @@ _TOOL_FIELDS = (
 _TOOL_DESCRIBING = ("subtext", "interactive", "display_name", "usageGuidance", "output", "requiresConfirmation")
 _AGENT_FIELDS = (
     *("name", "description", "system_prompt_file", "model", "temperature", "reasoning_effort", "tools"),
-    *("max_turns", "timeout_seconds", "can_delegate_to_agents"),
+    *("max_turns", "timeout_seconds", "can_delegate_to_agents", "reuse"),
 )
 _AGENT_DESCRIBING = ("usage_guidelines", "created_at", "updated_at", "requirements", "visible_from_agents")
 _AGENT_DESCRIBING_TOO = ("can_see_agents",)
@@ -69,41 +66,8 @@ class SettingEntry:
     required: bool = False
 
 
-class Entries:
+class Entries(Values):
     """Takes entries out of a document and gathers what is wrong with them."""
-
-    def __init__(self, document: Document, path: str) -> None:
-        self._document = document
-        self._path = path
-        self.problems: list[Problem] = []
-
-    # -- reports ---------------------------------------------------------------------------------
-
-    def report(
-        self, place: tuple[Step, ...], text: str, *, code: str = "wrong-value", level: Severity = "error"
-    ) -> None:
-        """Say what is wrong at a place."""
-        line = self._document.line(place) if place else 1
-        self.problems.append(Problem(self._path, line, code, str(place[0]) if place else None, text, level))
-
-    def unknown(self, place: tuple[Step, ...], key: str, known: Collection[str]) -> bool:
-        """Report an unknown field; True if it looks like a known one, so that its author counted on it."""
-        plain = key.replace("-", "_").lower()
-        meant = get_close_matches(plain, known, n=1, cutoff=0.75)
-        guess = f"did you mean '{meant[0]}'?" if meant else "it is left out"
-        level: Severity = "error" if meant else "warning"
-        self.report(place, f"unknown field {shown(key)}: {guess}", code="unknown-field", level=level)
-        return bool(meant)
-
-    # -- entries ---------------------------------------------------------------------------------
-
-    def plugin_name(self, key: str, value: Any) -> str | None:
-        """A name that is safe in file names and prompts; None, and a report, for any other."""
-        if isinstance(value, str) and PLUGIN_NAME.fullmatch(value) and ".." not in value:
-            return value
-        text = f"'{key}' must be letters, digits, '-', '_' and '.', at most 64, not {shown(value)}"
-        self.report((key,) if key in self._document.value else (), text, code="name-unsafe")
-        return None
 
     def tools(self, given: Any) -> tuple[CommandEntry, ...]:
         """The command tools that can be used."""
@@ -141,7 +105,7 @@ class Entries:
         if not isinstance(listed, list):
             self.report((key,), f"'{key}' must be a path or a list of paths, not {shown(given)}")
             return ()
-        return tuple(path for index, each in enumerate(listed) if (path := self._path_in((key, index), each)))
+        return tuple(path for index, each in enumerate(listed) if (path := self.path_in((key, index), each)))
 
     # -- inside ----------------------------------------------------------------------------------
 
@@ -179,35 +143,35 @@ class Entries:
         return None if wrong else entry
 
     def _tool(self, place: tuple[Step, ...], given: dict[str, Any]) -> CommandEntry | None:
-        self._check_keys(place, given, _TOOL_FIELDS, _TOOL_DESCRIBING)
+        self.check_keys(place, given, _TOOL_FIELDS, _TOOL_DESCRIBING)
         name, schema = given.get("name"), given.get("schema", {"type": "object", "properties": {}})
         if not isinstance(name, str) or not TOOL_NAME.fullmatch(name):
             text = f"'name' must be letters, digits, '-' and '_', at most 64, not {shown(name)}"
             self.report((*place, "name"), text, code="name-unsafe")
             return None
-        self._check_schema((*place, "schema"), name, schema)
+        self.check_schema((*place, "schema"), name, schema)
         if given.get("requiresConfirmation") is False:
             text = f"tool '{name}': the permission policy decides; requiresConfirmation changes nothing"
             self.report((*place, "requiresConfirmation"), text, code="not-used", level="info")
         return CommandEntry(
             name=name,
-            description=self._text(place, given, "description", ""),
-            command=self._text(place, given, "command"),
-            args=self._words(place, given, "args") or (),
+            description=self.text(place, given, "description", ""),
+            command=self.text(place, given, "command"),
+            args=self.words(place, given, "args") or (),
             schema=schema if isinstance(schema, dict) else {},
             agents=self._callers(place, given),
-            timeout_seconds=self._seconds(place, given),
-            auto_approved=self._flag(place, given, "auto_approved"),
+            timeout_seconds=self.seconds(place, given),
+            auto_approved=self.flag(place, given, "auto_approved"),
         )
 
     def _callers(self, place: tuple[Step, ...], given: dict[str, Any]) -> tuple[str, ...] | None:
         """Which agents may call a tool: `required_agent` is one, `visible_to` are several."""
         if "required_agent" in given:
-            return (self._text(place, given, "required_agent"),)
-        return self._words(place, given, "visible_to") if "visible_to" in given else None
+            return (self.text(place, given, "required_agent"),)
+        return self.words(place, given, "visible_to") if "visible_to" in given else None
 
     def _agent(self, place: tuple[Step, ...], given: dict[str, Any]) -> AgentEntry | None:
-        self._check_keys(place, given, _AGENT_FIELDS, (*_AGENT_DESCRIBING, *_AGENT_DESCRIBING_TOO))
+        self.check_keys(place, given, _AGENT_FIELDS, (*_AGENT_DESCRIBING, *_AGENT_DESCRIBING_TOO))
         fields: dict[str, Any] = {}
         for key, value in given.items():
             target = "allow_agents" if key == "can_delegate_to_agents" else key
@@ -223,7 +187,7 @@ class Entries:
         if "visible_from_agents" in given or "requirements" in given:
             text = "'visible_from_agents' and 'requirements' are not enforced here"
             self.report(place, text, code="not-used", level="warning")
-        file = self._path_in((*place, "system_prompt_file"), given.get("system_prompt_file"))
+        file = self.path_in((*place, "system_prompt_file"), given.get("system_prompt_file"))
         name = fields.pop("name", None)
         if name is None and "name" not in given:
             self.report(place, "an agent needs a 'name'", code="name-missing")
@@ -246,61 +210,3 @@ class Entries:
             self.report(place, str(error))
             return None
         return SettingEntry(name, schema, given.get("default"), env, given.get("required") is True or name in required)
-
-    def _check_keys(
-        self, place: tuple[Step, ...], given: Mapping[str, Any], known: Collection[str], others: Collection[str]
-    ) -> None:
-        for key in given:
-            if key not in known and key not in others:
-                self.unknown((*place, key), key, known)
-
-    def _check_schema(self, place: tuple[Step, ...], name: str, schema: Any) -> None:
-        if not isinstance(schema, dict) or schema.get("type", "object") != "object":
-            self.report(place, f"the schema of '{name}' must be a JSON Schema of type object, not {shown(schema)}")
-            return
-        try:
-            Validator(schema, what=f"the schema of '{name}'")
-        except ConfigError as error:
-            self.report(place, str(error))
-
-    def _text(self, place: tuple[Step, ...], given: Mapping[str, Any], key: str, default: str | None = None) -> str:
-        value = given.get(key, default)
-        if isinstance(value, str) and "\0" not in value and (value.strip() or value == default):
-            return value
-        wrong = f"'{key}' is missing" if key not in given else f"'{key}' must be text, not {shown(value)}"
-        self.report((*place, key), wrong)
-        return ""
-
-    def _words(self, place: tuple[Step, ...], given: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
-        value = given.get(key)
-        if key not in given:
-            return None
-        if isinstance(value, list) and all(isinstance(each, str) and "\0" not in each for each in value):
-            return tuple(value)
-        self.report((*place, key), f"'{key}' must be a list of texts, not {shown(value)}")
-        return None
-
-    def _seconds(self, place: tuple[Step, ...], given: Mapping[str, Any]) -> float:
-        value = given.get("timeout_seconds", 60.0)
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= MAX_TIMEOUT:
-            return float(value)
-        text = f"'timeout_seconds' must be a number above 0 and at most {MAX_TIMEOUT:g}, not {shown(value)}"
-        self.report((*place, "timeout_seconds"), text)
-        return 60.0
-
-    def _flag(self, place: tuple[Step, ...], given: Mapping[str, Any], key: str) -> bool:
-        value = given.get(key, False)
-        if isinstance(value, bool):
-            return value
-        self.report((*place, key), f"'{key}' must be true or false, not {shown(value)}")
-        return False
-
-    def _path_in(self, place: tuple[Step, ...], value: Any) -> str:
-        """A relative path that does not leave the plugin; empty, and a report, for any other."""
-        if isinstance(value, str) and value.strip() and "\0" not in value and "\\" not in value:
-            parts = [part for part in value.split("/") if part not in ("", ".")]
-            if not value.startswith(("/", "~")) and ".." not in parts and parts:
-                return "/".join(parts)
-        text = f"'{place[-1]}' must be a path inside the plugin's folder, not {shown(value)}"
-        self.report(place, text, code="path-outside" if isinstance(value, str) else "wrong-value")
-        return ""

@@ -43,9 +43,9 @@ class Explanation:
 
     def __str__(self) -> str:
         head = f"{self.name}: from {self.winner.source}" if self.winner else f"{self.name}: no usable profile"
-        return "\n".join(
-            [one_line(head), *(f"  lost: {each}" for each in self.losers), *map("  {}".format, self.problems)]
-        )
+        lost = [f"  lost: {each}" for each in self.losers]
+        more = [f"  {problem}" for problem in self.problems if not any(str(problem) in line for line in lost)]
+        return "\n".join([one_line(head), *lost, *more])
 
 
 @dataclass(frozen=True)

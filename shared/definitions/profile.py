@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -46,12 +46,14 @@ class SubagentProfile:
     auto_approved: bool = False
     visibility: Visibility = "user-facing"
     output_schema: Mapping[str, Any] | None = field(default=None, hash=False)
+    emit_findings: bool = False
     gc: GCConfig | None = field(default=None, hash=False)
     icon: tuple[str, str, str] | None = None
     icon_name: str | None = None
     allow_agents: tuple[str, ...] = ("*",)
     max_children: int | None = None
     max_depth: int | None = None
+    reuse: bool = False
     source: Source = field(default=CODE, compare=False)
     unmapped_tools: tuple[str, ...] = ()  # names of another host that may be known when an agent is started
     unmapped_denied: tuple[str, ...] = ()
@@ -81,12 +83,14 @@ class SubagentProfile:
             auto_approved: bool = False,
             visibility: Visibility = "user-facing",
             output_schema: Mapping[str, Any] | None = None,
+            emit_findings: bool = False,
             gc: GCConfig | Mapping[str, Any] | str | None = None,
             icon: Sequence[str] | None = None,
             icon_name: str | None = None,
             allow_agents: Sequence[str] = ("*",),
             max_children: int | None = None,
             max_depth: int | None = None,
+            reuse: bool = False,
             source: Source = CODE,
             unmapped_tools: tuple[str, ...] = (),
             unmapped_denied: tuple[str, ...] = (),
@@ -95,8 +99,11 @@ class SubagentProfile:
     def __post_init__(self) -> None:
         wrong: list[str] = []
         for name, convert in FIELDS.items():
+            value = getattr(self, name)
+            if value is _DEFAULTS[name]:  # most are, and a thousand profiles are read at once
+                continue
             try:
-                object.__setattr__(self, name, convert(getattr(self, name)))
+                object.__setattr__(self, name, convert(value))
             except Unfit as error:
                 wrong.append(f"'{name}' {error}")
         if wrong:
@@ -124,6 +131,10 @@ class SubagentProfile:
             "auto_approved": self.auto_approved,
             "source": self.source.kind,
         }
+
+
+#: What needs no check; a field without a default has one that is never given.
+_DEFAULTS = {each.name: each.default for each in fields(SubagentProfile)}
 
 
 def _plain(value: Any) -> Any:

@@ -268,10 +268,12 @@ FIELDS: Mapping[str, Convert] = {
     "auto_approved": _truth,
     "visibility": _one_of(VISIBILITIES),
     "output_schema": _or_none(_output_schema),
+    "emit_findings": _truth,
     "gc": _or_none(_gc),
     "icon": _or_none(_icon),
     "icon_name": _or_none(_word),
     "allow_agents": _words,
     "max_children": _or_none(_whole(0)),
     "max_depth": _or_none(_whole(0)),
+    "reuse": _truth,
 }

@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection
 from difflib import get_close_matches
 
+from shared.definitions.tool_names import our_names
+
 #: As `plain` has them, so that `allowed-tools`, `allowed_tools` and `allowedTools` are one.
 RIGHTS_KEYS = frozenset(
     (
@@ -20,15 +22,32 @@ RIGHTS_KEYS = frozenset(
         "permissionmode",
     )
 )
+#: Fields that take something away besides tools: one that is misspelt must not be left out.
+NARROWING_KEYS = frozenset(("allowagents", "candelegatetoagents", "disable", "hidden", "plugins", "visibility"))
+#: Words that are no key, but can only be meant as one of these.
+_MEANT_AS = {
+    **dict.fromkeys(("allow", "allowed"), "allowedtools"),
+    **dict.fromkeys(
+        ("deny", "denied", "disallow", "disallowed", "forbidden", "blocked", "excluded"), "disallowedtools"
+    ),
+}
 _WORDS = (
     r"(?:(?:allowed|disallowed|denied|excluded|blocked)[-_ ]?tools|tools|permissions?(?:[-_ ]?mode)?)(?![A-Za-z0-9_-])"
 )
 #: A rights key with its colon, anywhere in a text.
 _MENTION = re.compile(rf"(?i)(?<![A-Za-z0-9_-])({_WORDS})[\"']?\s*:")
 #: A line that begins as a rights key would, with or without its colon.
-_LINE = re.compile(rf"(?im)^[ \t>|\"'?-]*({_WORDS[: _WORDS.rindex('(?!')]})(?![A-Za-z0-9])")
+_LINE = re.compile(rf"(?im)^[ \t>|\"'?-]*({_WORDS[: _WORDS.rindex('(?!')]})(?![A-Za-z])")
 #: The same at the margin and with its colon: an entry of its own, whatever surrounds it.
 _ENTRY = re.compile(rf"(?im)^[^\w\s#]{{0,3}}({_WORDS})[\"']?[ \t]*:")
+#: A rights key after whatever stands before it, with the rest of its line and the list or object beneath.
+_SWALLOWED = re.compile(
+    r"(?i)((?:(?:dis)?allowed|denied|excluded|blocked)?[-_]?tools|permissions?|permission[-_]?mode)[\"']?[ \t]*:"
+    r"[ \t]*([^\n]*(?:\n[ \t]*(?:-[ \t]+[^\n]*|[\w\"'*-]+:[ \t]*(?:allow|ask|deny|true|false)[ \t]*(?=\n|$)))*)"
+)
+_WORD = re.compile(r"\w[\w-]*")
+#: What stands beneath rights keys besides names of tools.
+_VALUES = frozenset(("allow", "ask", "deny", "true", "false", "plan", "default", "acceptEdits", "bypassPermissions"))
 
 
 def plain(key: str) -> str:
@@ -50,6 +69,33 @@ def nearly_rights_key(key: str) -> str | None:
     return None
 
 
+def nearly_narrowing_key(key: str) -> str | None:
+    """The field that takes something away which an unknown one is probably meant to be."""
+    if (meant := nearly_rights_key(key) or _MEANT_AS.get(plain(key))) is not None:
+        return meant
+    close = get_close_matches(plain(key), sorted(NARROWING_KEYS), n=1, cutoff=0.8)
+    return close[0] if close else None
+
+
+def swallowed_entry(text: str, fields: Collection[str]) -> str | None:
+    """A rights key in the lines of a text that is sound, where only a lost line break can have put it.
+
+    Prose has such words as well, so it counts only if nothing but tools, or what is done with them, follows.
+    """
+    if "\n" not in text:
+        return None
+    present = {plain(field) for field in fields}
+    for key, rest in _SWALLOWED.findall(text):
+        words = _WORD.findall(rest)
+        if (
+            words
+            and plain(key) not in present
+            and all(word in _VALUES or our_names(word) is not None for word in words)
+        ):
+            return str(key)
+    return None
+
+
 def lost_entry(text: str, fields: Collection[str]) -> str | None:
     """A rights key that stands at the margin of a text as an entry would, and that is none of the fields."""
     return _first_lost(_ENTRY, text, fields)
@@ -65,6 +111,10 @@ def lost_mention(text: str, fields: Collection[str]) -> str | None:
     ) is not None:
         return found
     present = {plain(field) for field in fields}
+    for line in text.split("\n")[1:]:
+        first = next(iter(line.split()), "")
+        if (meant := nearly_rights_key(first)) is not None and meant not in present:
+            return first
     for line in text.split("\n"):
         for before in line.split(":")[:-1]:
             words = before.split()[-2:]

@@ -17,6 +17,7 @@ class Source:
     kind: SourceKind = "code"
     path: str | None = None
     trusted: bool = True
+    plugin: str | None = None  # that brought it
 
     def __str__(self) -> str:
         return one_line(f"{self.kind} ({self.path})" if self.path else self.kind)
@@ -44,8 +45,11 @@ class Problem:
             object.__setattr__(self, "field", _clipped(self.field, MAX_FIELD))
 
     def __str__(self) -> str:
-        where = self.path if self.line is None else f"{self.path}:{self.line}"
-        return one_line(f"{where}: {self.code}: {self.text}")
+        return one_line(f"{self._where}: {self.code}: {self.text}")
+
+    def as_line(self) -> str:
+        """For reports, in the form that editors and CI jobs know: place, severity, code, text."""
+        return one_line(f"{self._where}: {self.severity}: {self.code}: {self.text}")
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON has it, for answers and reports."""
@@ -57,6 +61,10 @@ class Problem:
             "text": one_line(self.text),
             "severity": self.severity,
         }
+
+    @property
+    def _where(self) -> str:
+        return self.path if self.line is None else f"{self.path}:{self.line}"
 
 
 def bounded(problems: Sequence[Problem]) -> tuple[Problem, ...]:

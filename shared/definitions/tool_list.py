@@ -39,6 +39,8 @@ def tool_entries(value: Any) -> list[ToolEntry]:
 
 
 def _entry(text: str) -> ToolEntry:
+    if not text.isprintable():
+        raise Unfit(f"has a name with characters that cannot be seen: {shown(text)}", code="tools-unreadable")
     if text[0] in "()" or text.count("(") != text.count(
         ")"
     ):  # a pattern that has lost its tool, which would then be given whole

@@ -7,11 +7,13 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from shared.definitions.profile import SubagentProfile
+from shared.definitions.source import one_line
 from shared.definitions.tool_names import plugin_of
 from shared.errors import SubagentConfigError, unknown_name
 
 _MCP = "mcp"
 _ANY_MCP = "*__*"
+_NAMES, _NAME_CHARS = 20, 80  # that a note shows
 
 
 def usable_profile(profile: SubagentProfile, owners: Mapping[str, str]) -> SubagentProfile:
@@ -45,6 +47,15 @@ def usable_profile(profile: SubagentProfile, owners: Mapping[str, str]) -> Subag
         unmapped_tools=missing,
         unmapped_denied=(),
     )
+
+
+def tool_notes(profile: SubagentProfile) -> tuple[str, ...]:
+    """What the one who spawns a usable profile should know: the tools that it has to do without."""
+    names = [one_line(name)[:_NAME_CHARS] for name in profile.unmapped_tools]
+    if not names:
+        return ()
+    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+    return (f"it works without these tools, which are not to be had here: {', '.join(names[:_NAMES])}{more}",)
 
 
 def _matching(name: str, owners: Mapping[str, str]) -> list[str]:

@@ -6,8 +6,8 @@ import contextvars
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from shared.cancel import CancelToken
 
@@ -24,7 +24,7 @@ class Task(Generic[T]):
         self._call: Callable[[], T] | None = call
         self._done = False
         self._lock = threading.Lock()
-        self._watchers: list[threading.Lock] = []
+        self._watchers: list[_Gate] = []
         self._value: T | None = None
         self._error: BaseException | None = None
 
@@ -66,6 +66,14 @@ class Task(Generic[T]):
                     self._watchers.remove(latch)
         return self._done
 
+    def watch(self, latch: _Gate) -> bool:
+        """Release a gate when the work is done; False if it is done already."""
+        with self._lock:
+            if self._done:
+                return False
+            self._watchers.append(latch)
+            return True
+
     def result(self) -> T:
         """The value of finished work; raises what it raised."""
         if self._error is not None:
@@ -73,7 +81,57 @@ class Task(Generic[T]):
         return cast(T, self._value)
 
 
-def _open(latch: threading.Lock) -> None:
+def wait_all(tasks: Sequence[Task[Any]], *, cancel: CancelToken) -> bool:
+    """Block until all work is done (True) or `cancel` fires (False); whoever waits is woken once, not for each."""
+    gate = _Countdown(len(tasks))
+    watched = sum(task.watch(gate) for task in tasks)
+    gate.count_down(len(tasks) - watched)
+    forget = cancel.on_cancel(gate.open)
+    try:
+        gate.wait()
+    finally:
+        forget()
+    return all(task.done for task in tasks)
+
+
+class _Countdown:
+    """Opens when so many pieces of work have reported, or at once when told to."""
+
+    __slots__ = ("_latch", "_left", "_lock")
+
+    def __init__(self, count: int) -> None:
+        self._lock, self._left = threading.Lock(), count
+        self._latch = threading.Lock()
+        self._latch.acquire()
+        if not count:
+            self.open()
+
+    def release(self) -> None:
+        """One piece of work is done."""
+        self.count_down(1)
+
+    def count_down(self, count: int) -> None:
+        """So many are done."""
+        with self._lock:
+            self._left -= count
+            last = self._left == 0 and count > 0
+        if last:
+            self.open()
+
+    def open(self) -> None:
+        """Let the waiting thread go on."""
+        _open(self._latch)
+
+    def wait(self) -> None:
+        """Block until it opens."""
+        self._latch.acquire()
+
+
+class _Gate(Protocol):
+    def release(self) -> None: ...
+
+
+def _open(latch: _Gate) -> None:
     try:
         latch.release()
     except RuntimeError:  # opened by the other side already

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from shared.command_environment import command_environment
 from shared.config import environment
 from shared.definitions.files import is_inside
 from shared.definitions.manifest_entries import CommandEntry
 from shared.errors import ToolDenied, ToolError, ToolTimeout
-from shared.plugins.cli.environment import command_environment
 from shared.process import run_process
 from shared.toolbox import ToolOutput
 from shared.tools import Tool, ToolContext
@@ -96,7 +96,7 @@ def _answer(name: str, output: bytes, code: int, said: str) -> Any:
 def _argv(
     entry: CommandEntry, args: Mapping[str, Any], context: ToolContext, *, root: Path, config: Mapping[str, Any]
 ) -> list[str]:
-    fixed = {"plugin_dir": str(root), "workspace": str(context.workspace)}
+    fixed = {"plugin_dir": str(root), "workspace": str(context.workspace.absolute())}
 
     def value_of(name: str) -> str:
         kind, _, key = name.partition(".")
@@ -134,7 +134,7 @@ def _program(command: str, root: Path) -> str:
 
 def _environment(context: ToolContext, root: Path, config: Mapping[str, Any]) -> dict[str, str]:
     extra = {
-        "JAATO_WORKSPACE": str(context.workspace),
+        "JAATO_WORKSPACE": str(context.workspace.absolute()),
         "JAATO_PLUGIN_DIR": str(root),
         "JAATO_PLUGIN_CONFIG": json.dumps(dict(config)),
         "PYTHONDONTWRITEBYTECODE": "1",  # a plugin's folder stays as it was checked

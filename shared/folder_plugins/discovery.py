@@ -15,18 +15,21 @@ Found = OpenedFolder | RefusedFolder
 
 
 def open_folders(folders: Iterable[PluginFolder], *, taken: Collection[str], home: Path | None = None) -> list[Found]:
-    """All folders, read; of two plugins with one name the stronger place has it, and a name in use is refused."""
+    """All folders, read; of two plugins with one name the stronger place has it, and a name in use is refused.
+
+    Names that differ in upper and lower case only count as one: people would take the one for the other.
+    """
     found: list[Found] = []
-    held = dict.fromkeys(taken, "a plugin that comes with the package or is installed")
+    held = dict.fromkeys(map(str.casefold, taken), "a plugin that comes with the package or is installed")
     for folder in folders:
         opened = open_folder(folder, home=home)
         if isinstance(opened, OpenedFolder):
             name = opened.manifest.name
-            if name in held:
-                reason = f"the name '{name}' is taken by {held[name]}: choose another"
+            if name.casefold() in held:
+                reason = f"the name '{name}' is taken by {held[name.casefold()]}: choose another"
                 opened = RefusedFolder(folder, name, reason, opened.problems, version=opened.manifest.version)
             else:
-                held[name] = str(folder.path)
+                held[name.casefold()] = str(folder.path)
         found.append(opened)
     return found
 

@@ -10,9 +10,10 @@ from shared.config import jaato_home
 from shared.definitions.document import Unreadable
 from shared.definitions.files import is_inside, read_file
 from shared.definitions.manifest import Manifest, read_manifest
+from shared.definitions.profile import SubagentProfile
 from shared.definitions.source import Problem
 from shared.errors import PluginError
-from shared.folder_plugins.agent_files import Agent, read_agents
+from shared.folder_plugins.agent_files import read_agents
 from shared.folder_plugins.places import CLAUDE_MANIFEST, PluginFolder
 from shared.folder_plugins.private_copy import private_copy
 
@@ -27,7 +28,7 @@ class OpenedFolder:
     folder: PluginFolder
     root: Path
     manifest: Manifest
-    agents: tuple[Agent, ...] = ()
+    agents: tuple[SubagentProfile, ...] = ()
     skill_folders: tuple[Path, ...] = ()
     problems: tuple[Problem, ...] = ()
 

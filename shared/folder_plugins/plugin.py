@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from shared.folder_plugins.agent_files import Agent
+from shared.definitions.profile import SubagentProfile
 from shared.folder_plugins.api import PluginAPI, SkillText
 from shared.folder_plugins.code import PluginCode
 from shared.folder_plugins.command import command_tool
@@ -62,7 +62,7 @@ class FolderPlugin(Plugin):
         manifest = self.opened.manifest
         return [command_tool(entry, plugin=self.name, root=self.opened.root, config={}) for entry in manifest.tools]
 
-    def get_agents(self) -> tuple[Agent, ...]:
+    def get_agents(self) -> tuple[SubagentProfile, ...]:
         """The agents, for whoever makes profiles of them."""
         return self.opened.agents
 

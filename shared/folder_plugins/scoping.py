@@ -10,36 +10,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from shared.definitions.profile import SubagentProfile
-from shared.definitions.source import Source
-from shared.folder_plugins.agent_files import Agent
 
 #: What a child never gets by saying nothing.
-_NOT_CORE = frozenset({"subagent"})
+_NOT_CORE = frozenset({"subagent", "sessions", "spawn_agent"})
 
 
 def profile_of(
-    agent: Agent, plugin: str, *, core: Mapping[str, frozenset[str]], others: Mapping[str, frozenset[str]]
+    agent: SubagentProfile, plugin: str, *, core: Mapping[str, frozenset[str]], others: Mapping[str, frozenset[str]]
 ) -> SubagentProfile:
     """The profile of a plugin's agent, given the tools of the core plugins and of all others that are in use."""
-    everything = {**core, **others}
     if agent.tools is None:
         plugins = [name for name in core if name not in _NOT_CORE]
         plugins += [plugin] if plugin not in plugins else []
+        if not agent.inherits_plugins:  # it names some itself: then no others
+            plugins = [name for name in plugins if name in agent.plugins]
     else:
         wanted = frozenset(agent.tools)
-        plugins = [name for name, tools in everything.items() if tools & wanted]
-    fields = {**agent.fields}
-    fields.pop("tools", None)
-    return SubagentProfile(
-        name=agent.name,
-        plugins=plugins,
-        tools=agent.tools,
-        disallowed_tools=agent.denied,
-        source=Source("plugin", agent.path, trusted=True),
-        **fields,
-    )
+        plugins = [name for name, tools in {**core, **others}.items() if tools & wanted]
+    return replace(agent, plugins=tuple(plugins), source=replace(agent.source, plugin=plugin))
 
 
 def pool_key(agent: str, *, plugin: str | None = None) -> str:

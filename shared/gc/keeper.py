@@ -64,6 +64,15 @@ class ContextKeeper:
             self._overhead = overhead
         return self._gauge.usage(history, self._overhead)
 
+    def tokens(self, history: History) -> int:
+        """Tokens in the context now, with system prompt and tools."""
+        return self._gauge.real(history.tokens + self._overhead)
+
+    @property
+    def context_limit(self) -> int:
+        """Tokens that the model takes."""
+        return self._gauge.limit
+
     def before_call(self, history: History, *, overhead: int | None = None) -> GCResult | None:
         """Collect if it is time; None, at constant cost, if it is not."""
         if not self._gauge.is_same(history):

@@ -30,10 +30,15 @@ def known_strategies() -> list[str]:
 def load_strategy(name: str) -> GCPlugin:
     """A new strategy of that name; built-in names cannot be taken over by an installed package."""
     if name in _BUILT_IN:
-        module, _, attribute = _BUILT_IN[name].partition(":")
-        own: GCPlugin = getattr(import_module(module), attribute)()
-        return own  # ours need no check, which would cost every new session
+        return _built_in(name)()  # ours need no check, which would cost every new session
     return _made(*_third_party(name))
+
+
+@cache
+def _built_in(name: str) -> Callable[[], GCPlugin]:
+    module, _, attribute = _BUILT_IN[name].partition(":")
+    made: Callable[[], GCPlugin] = getattr(import_module(module), attribute)
+    return made
 
 
 def gc_config_from(value: Mapping[str, Any] | str | GCConfig | None) -> GCConfig:

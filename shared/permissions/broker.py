@@ -32,8 +32,8 @@ log = logging.getLogger(__name__)
 TTL_SECONDS = 300.0
 LOG_ENTRIES = 1_000
 NO_CHANNEL = (
-    "nobody can be asked: set a policy with client.configure_tools(registry, permissions='allow' | 'ask' | 'deny' | "
-    "{...} | path), or in a permissions.json"
+    "nobody can be asked: say what is allowed with --permissions, in a permissions.json, or in code with "
+    "client.configure_tools(registry, permissions='allow' | 'ask' | 'deny' | {...} | path)"
 )
 _NO_RETRY = "Do not try the same call again; go on without it or tell the user what you need."
 _PATH_SIGN = " \u203a "  # between the names of an agent path

@@ -22,13 +22,14 @@ def build_gate(
     permissions: Permissions = None,
     *,
     workspace: Path | None = None,
-    trust_workspace: bool = False,
+    trust_workspace: bool | Callable[[], bool] = False,
     channel: Channel | None = None,
     tools: Callable[[], Iterable[Tool]] = tuple,
 ) -> PermissionBroker:
     """The gate for "allow", "ask", "deny", a policy mapping, a policy file, or (None) the policy that is found.
 
-    A wrong mapping raises PolicyError; a file that is missing or wrong gives a gate that denies everything.
+    A wrong mapping raises PolicyError; a file that is missing or wrong gives a gate that denies everything. Whether
+    the workspace is trusted can be a question, which is asked anew whenever the policy is read.
     """
     if isinstance(permissions, PermissionBroker):
         return permissions
@@ -38,7 +39,7 @@ def build_gate(
     return PermissionBroker(policy, channel=channel or _channel(policy), load=load, workspace=root, tools=tools)
 
 
-def _loader(permissions: Any, workspace: Path, *, trust_workspace: bool) -> Callable[[], Policy]:
+def _loader(permissions: Any, workspace: Path, *, trust_workspace: bool | Callable[[], bool]) -> Callable[[], Policy]:
     if permissions is None:
         return lambda: find_policy(workspace, trust_workspace=trust_workspace)
     if isinstance(permissions, Mapping):

@@ -49,11 +49,6 @@ class Grants:
         return self._state.blacklist
 
     @property
-    def allows_everything(self) -> bool:
-        """Whether a person answered "all"."""
-        return self._state.everything
-
-    @property
     def is_empty(self) -> bool:
         """Whether nothing was decided."""
         return self._state == _State()

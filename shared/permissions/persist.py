@@ -10,12 +10,14 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from shared.errors import PolicyError
+from shared.errors import ConfigError, PolicyError
+from shared.file_tree import TreeFile, TreeRefused, read_one
 from shared.permissions.call import Call
 from shared.permissions.policy import Policy
 from shared.permissions.policy_file import parse_policy, read_policy_data
 from shared.permissions.request import Decision
 from shared.permissions.rules import Rules, glob_escape
+from shared.trust import TrustStore
 
 log = logging.getLogger(__name__)
 _lock = threading.Lock()
@@ -55,23 +57,52 @@ def _add(path: Path, group: str, kind: str, rule: str) -> None:
         raise PolicyError("the file belongs to someone else")
     if not os.access(path, os.W_OK):
         raise PolicyError("the file is not writable")
+    former = _former(path)
     data = read_policy_data(path)
+    known = former is not None and _says(former, data)
     rules = data.setdefault(group, {}).setdefault(kind, [])
     if rule not in rules:
         rules.append(rule)
         parse_policy(data, where=str(path))
-        _replace(path, data, found.st_mode & 0o777)
+        written = _replace(path, data, found.st_mode & 0o777)
+        if former is not None and known:
+            _go_on_trusting(path, former, TreeFile(written, former.executable))
 
 
-def _replace(path: Path, data: dict[str, Any], mode: int) -> None:
-    """Swap the file in one step, so that a reader never sees half a policy."""
+def _former(path: Path) -> TreeFile | None:
+    """The file as it is before the change, if it is one that a workspace can be trusted with."""
+    try:
+        return read_one(path.parent, path.name)
+    except TreeRefused:
+        return None
+
+
+def _says(former: TreeFile, data: dict[str, Any]) -> bool:
+    """Whether what was read is what the fingerprint is of: nobody changed the file in between."""
+    try:
+        return bool(json.loads(former.data.decode("utf-8-sig")) == data)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _go_on_trusting(path: Path, former: TreeFile, now: TreeFile) -> None:
+    """The person who answered knows of this change: it must not end the trust in the workspace."""
+    try:
+        TrustStore().renew(path, former=former.digest, now=now.digest)
+    except (ConfigError, OSError) as error:
+        log.warning("permissions: the workspace has to be trusted again: %s", error)
+
+
+def _replace(path: Path, data: dict[str, Any], mode: int) -> bytes:
+    """Swap the file in one step, so that a reader never sees half a policy; returns what is in it now."""
+    written = (json.dumps(data, indent=2, ensure_ascii=False) + "\n").encode()
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(data, file, indent=2, ensure_ascii=False)
-            file.write("\n")
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(written)
         os.chmod(name, mode)
         os.replace(name, path)
     except BaseException:  # nothing half-written stays behind, whatever stopped us
         os.unlink(name)
         raise
+    return written

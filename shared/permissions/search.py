@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +14,11 @@ from shared.permissions.policy_file import load_policy
 PROJECT_FILES = ("permissions.json", ".permissions.json", ".jaato/permissions.json")
 
 
-def find_policy(workspace: Path, *, trust_workspace: bool = False) -> Policy:
-    """The policy in force: environment, project, user; without any, every call is asked about."""
+def find_policy(workspace: Path, *, trust_workspace: bool | Callable[[], bool] = False) -> Policy:
+    """The policy in force: environment, project, user; without any, every call is asked about.
+
+    Whether the workspace is trusted is asked after its file was read, so that the answer is about what was read.
+    """
     if (named := permission_config_path()) is not None:
         return load_policy(named)
     user = list(_user_files())
@@ -24,9 +27,10 @@ def find_policy(workspace: Path, *, trust_workspace: bool = False) -> Policy:
     if project is None or any(_same(project, path) for path in user):
         found = project or mine
         return load_policy(found) if found else Policy(default="ask")
-    if trust_workspace:
-        return load_policy(project)
-    return narrowed(load_policy(mine) if mine else Policy(default="ask"), load_policy(project))
+    theirs = load_policy(project)
+    if trust_workspace() if callable(trust_workspace) else trust_workspace:
+        return theirs
+    return narrowed(load_policy(mine) if mine else Policy(default="ask"), theirs)
 
 
 def narrowed(base: Policy, project: Policy) -> Policy:
@@ -48,7 +52,7 @@ def _ignored(project: Policy) -> Iterator[str]:
         "its channel": project.channel is not None,
         "shellTools": project.shell_tools != SHELL_TOOLS,
     }
-    hint = "the workspace is not trusted, so its policy may only narrow (trust it with trust_workspace=True)"
+    hint = "the workspace is not trusted, so its policy may only narrow (look at it with `jaato trust`)"
     for what, present in parts.items():
         if present:
             yield f"{project.source}: {what} is ignored: {hint}"

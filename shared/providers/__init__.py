@@ -7,7 +7,8 @@ import threading
 from dataclasses import fields
 
 from shared.config import env
-from shared.errors import ConfigError, MissingDependency, unknown_name
+from shared.errors import ConfigError, unknown_name
+from shared.extras import missing
 from shared.providers.base import Provider, ProviderConfig, ProviderFactory
 
 #: name → (module, class, environment variables that change what a client talks to)
@@ -31,6 +32,7 @@ BUILTIN: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "OpenAICompatibleProvider",
         ("OPENAI_API_KEY", "OPENAI_BASE_URL"),
     ),
+    "local": ("shared.providers.local", "LocalProvider", ()),
     "script": ("shared.providers.script", "ScriptProvider", ("JAATO_SCRIPT",)),
 }
 
@@ -60,7 +62,10 @@ def get_provider(name: str, config: ProviderConfig | None = None) -> Provider:
     with _lock:
         if key in _instances:
             return _instances[key]
-    made = _factory(name)(config)  # may import an SDK: not under the lock
+    try:
+        made = _factory(name)(config)  # may import an SDK: not under the lock
+    except ModuleNotFoundError as error:
+        raise missing(f"provider '{name}'", error) from error
     with _lock:
         provider = _instances.setdefault(key, made)
     if provider is not made:
@@ -68,25 +73,11 @@ def get_provider(name: str, config: ProviderConfig | None = None) -> Provider:
     return provider
 
 
-def close_all() -> None:
-    """Let go of all connections of the process."""
-    with _lock:
-        providers = list(_instances.values())
-        _instances.clear()
-    for provider in providers:
-        provider.close()
-
-
 def _factory(name: str) -> ProviderFactory:
     if name in _custom:
         return _custom[name]
     module, cls, _ = BUILTIN[name]
-    try:
-        factory: ProviderFactory = getattr(importlib.import_module(module), cls)
-    except ModuleNotFoundError as error:
-        raise MissingDependency(
-            f"provider '{name}' needs the package '{error.name}': install jaato-subagent with its dependencies"
-        ) from error
+    factory: ProviderFactory = getattr(importlib.import_module(module), cls)
     return factory
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from shared.errors import BadRequest, IncompleteStream, ProviderError, Refused, ServerFailed
@@ -57,6 +58,7 @@ class ReplyBuilder:
         self._ids: set[str] = set()
         self._earlier = TokenUsage()  # of the requests before this one
         self._usage = TokenUsage()
+        self._raw: dict[str, Any] = {}
         self._reason: str | None = None
         self._reason_text = ""
         self._blocked: str | None = None
@@ -88,6 +90,8 @@ class ReplyBuilder:
         """Take in one chunk and hand its text out."""
         if chunk.usage_metadata is not None:
             self._usage = _usage(chunk.usage_metadata)
+        if chunk.model_version:
+            self._raw = {"id": chunk.response_id, "model": chunk.model_version}
         feedback = chunk.prompt_feedback
         if feedback is not None and feedback.block_reason is not None:
             detail = f": {feedback.block_reason_message}" if feedback.block_reason_message else ""
@@ -154,12 +158,10 @@ class ReplyBuilder:
             "STOP": FinishReason.TOOL_USE if calls else FinishReason.STOP,
             "MAX_TOKENS": FinishReason.MAX_TOKENS,
         }.get(self._reason or "", FinishReason.TOOL_USE if calls else FinishReason.UNKNOWN)
-        response = ProviderResponse(tuple(self._parts), self.usage, finish)
+        response = ProviderResponse(tuple(self._parts), self.usage, finish, self._raw)
         if not structured or finish is not FinishReason.STOP:
             return response
-        return ProviderResponse(
-            response.parts, response.usage, finish, structured_output=parsed_or_none(response.get_text())
-        )
+        return replace(response, structured_output=parsed_or_none(response.get_text()))
 
     def _raise_failure(self) -> None:
         if self._blocked is not None:

@@ -32,16 +32,12 @@ class ReplyBuilder:
         self._reason: str | None = None
         self._usage: TokenUsage | None = None
         self._began = False
+        self._raw: dict[str, Any] = {}
 
     @property
     def ended(self) -> bool:
         """Whether the model said that it is done."""
         return self._reason is not None
-
-    @property
-    def has_usage(self) -> bool:
-        """Whether the server told the usage."""
-        return self._usage is not None
 
     @property
     def usage(self) -> TokenUsage | None:
@@ -60,6 +56,8 @@ class ReplyBuilder:
         self._began = True
         if isinstance(usage := chunk.get("usage"), Mapping):
             self._usage = _usage(usage)
+        if isinstance(model := chunk.get("model"), str):
+            self._raw = {"id": chunk.get("id"), "model": model}
         choices = chunk.get("choices")
         if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
             self._add_choice(choices[0])
@@ -116,7 +114,7 @@ class ReplyBuilder:
             usual = FinishReason.STOP if self._reason == "stop" else FinishReason.UNKNOWN
             finish = FinishReason.TOOL_USE if calls else usual
         value = _parsed_or_none(text) if structured and finish is FinishReason.STOP else None
-        return ProviderResponse(tuple(parts), self.usage or TokenUsage(), finish, structured_output=value)
+        return ProviderResponse(tuple(parts), self.usage or TokenUsage(), finish, self._raw, value)
 
     def _raise_failure(self) -> None:
         if self._reason is None:

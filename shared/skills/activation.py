@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from shared.skills.info import Function, Skill
+from shared.skills.info import Function, Skill, SkillScope
+from shared.skills.tool_rules import granted_names
 
 
 class Activations:
@@ -33,6 +34,11 @@ class Activations:
         """Whether a skill is in use."""
         return name in self._active
 
+    def is_of_plugin(self, name: str) -> bool:
+        """Whether a skill in use came with a plugin."""
+        skill = self._active.get(name)
+        return skill is not None and skill.info.scope is SkillScope.PLUGIN
+
     @property
     def names(self) -> list[str]:
         """The skills in use, in the order they were activated."""
@@ -47,7 +53,7 @@ class Activations:
         """The tools that a skill adds; an untrusted one adds none."""
         if not skill.info.is_trusted:
             return []
-        return [*(skill.info.allowed_tools or ()), *(self.tool_name(skill, each) for each in skill.tools)]
+        return [*granted_names(skill.info.allowed_tools or ()), *(self.tool_name(skill, each) for each in skill.tools)]
 
     def tools(self) -> list[Function]:
         """The functions that trusted active skills bring along, under the names the model uses."""

@@ -85,6 +85,17 @@ class SkillInfo:
         return self.trust_level is TrustLevel.TRUSTED
 
     @property
+    def sets_hooks(self) -> bool:
+        """Whether it has hooks and may have them."""
+        own = self.details is not None and bool(self.details.hooks)
+        return self.is_trusted and (self.has_hooks or own)
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether something must be enforced while it is in use: tools it forbids, hooks it sets."""
+        return bool(self.disallowed_tools) or self.sets_hooks
+
+    @property
     def forks(self) -> bool:
         """Whether it asks to run as a subagent."""
         return self.context == "fork"

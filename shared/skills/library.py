@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 
 from shared.definitions.document import Unreadable
@@ -19,6 +20,7 @@ from shared.errors import (
 from shared.skills.config import SkillConfig
 from shared.skills.folder import SkillFolder
 from shared.skills.info import Skill, SkillInfo, SkillScope, TrustLevel
+from shared.skills.plugin_skills import NOTHING, Brought
 from shared.skills.ranking import SkillRanking, rank
 from shared.skills.trust import TrustRecord
 
@@ -26,11 +28,19 @@ from shared.skills.trust import TrustRecord
 class SkillLibrary:
     """Looks at its folders whenever it is asked, so that edited files count at once; safe for threads."""
 
-    def __init__(self, config: SkillConfig) -> None:
+    def __init__(
+        self,
+        config: SkillConfig,
+        *,
+        brought: Callable[[], Brought] = lambda: NOTHING,
+        still_trusted: Callable[[], bool] = lambda: True,
+    ) -> None:
         self.config = config
+        self._brought, self._still_trusted = brought, still_trusted
         self.record = TrustRecord(config.record_path)
         self._lock = threading.Lock()
         self._code: dict[str, Skill] = {}
+        self._of_plugins: dict[str, SkillFolder] = {}  # by path, in the order of the plugins
         self._folders = _folders(config) if config.auto_discover else []
         self._ranking: SkillRanking | None = None
         self._trusted = [os.path.realpath(config.resolved(path)) for path in config.trusted_paths]
@@ -62,15 +72,21 @@ class SkillLibrary:
 
     def look(self) -> SkillRanking:
         """What the folders hold now."""
+        folders = self._brought().folders
         with self._lock:
-            changed = [folder.look() for folder in self._folders]
+            if tuple(self._of_plugins) != folders:
+                known, self._ranking = self._of_plugins, None
+                self._of_plugins = {path: known.get(path) or _of_plugin(path) for path in folders}
+            there = [*self._folders, *self._of_plugins.values()]
+            changed = [folder.look() for folder in there]
             if self._ranking is None or any(changed):
-                self._ranking = rank(self._folders)
+                self._ranking = rank(there)
             return self._ranking
 
     def infos(self) -> list[SkillInfo]:
         """All usable skills by name, with the trust they have now."""
-        found = {name: each.info for name, each in self.look().winners.items()}
+        found = {skill.name: skill.info for skill in self._brought().skills}
+        found |= {name: each.info for name, each in self.look().winners.items()}
         found |= {name: skill.info for name, skill in self._code.copy().items()}
         return [self.judged(found[name]) for name in sorted(found)]
 
@@ -85,8 +101,10 @@ class SkillLibrary:
         """What is known of a skill, if there is a usable one."""
         if (skill := self._code.get(name)) is not None:
             return self.judged(skill.info)
-        found = self.look().winners.get(name)
-        return self.judged(found.info) if found is not None else None
+        if (found := self.look().winners.get(name)) is not None:
+            return self.judged(found.info)
+        skill = self._of_code(name)
+        return skill.info if skill is not None else None
 
     def load(self, name: str) -> Skill:
         """A skill with its body, as its file is now; raises a SkillError that says what is wrong."""
@@ -94,6 +112,8 @@ class SkillLibrary:
             return replace(skill, info=self.judged(skill.info))
         ranking = self.look()
         found = ranking.winners.get(name)
+        if found is None and (skill := self._of_code(name)) is not None:
+            return skill
         if found is None:
             raise _absent(name, ranking, [info.name for info in self.infos()])
         try:
@@ -103,7 +123,17 @@ class SkillLibrary:
         info = text.reading.info
         if info is None or info.name != name:
             raise SkillParseError(f"skill '{name}' changed while it was read: {found.info.folder}; try again")
-        return Skill(replace(self.judged(info), details=text.details), text.body)
+        return Skill(replace(self._judged_now(info), details=text.details), text.body)
+
+    def _of_code(self, name: str) -> Skill | None:
+        """A skill that the code of a plugin brings."""
+        return next((skill for skill in self._brought().skills if skill.name == name), None)
+
+    def _judged_now(self, info: SkillInfo) -> SkillInfo:
+        """The same for one that is about to be used: a project that changed since it was trusted is not any more."""
+        if info.scope is SkillScope.PROJECT and info.is_trusted and not self._still_trusted():
+            info = replace(info, trust_level=TrustLevel.UNTRUSTED)
+        return self.judged(info)
 
     def judged(self, info: SkillInfo) -> SkillInfo:
         """The same with the trust that it has at this moment."""
@@ -115,6 +145,10 @@ class SkillLibrary:
             verdict = info.is_trusted or any(is_inside(real, path) for path in self._trusted)
         level = TrustLevel.TRUSTED if verdict else TrustLevel.UNTRUSTED
         return info if level is info.trust_level else replace(info, trust_level=level)
+
+
+def _of_plugin(path: str) -> SkillFolder:
+    return SkillFolder(path, SkillScope.PLUGIN, TrustLevel.TRUSTED)
 
 
 def _absent(name: str, ranking: SkillRanking, known: list[str]) -> Exception:

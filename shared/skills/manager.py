@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import builtins
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from shared.cancel import CancelToken
 from shared.definitions.source import Problem
 from shared.errors import SkillLoadError, SkillNotFoundError, SkillParseError, SkillValidationError, unknown_name
 from shared.skills.activation import Activations
 from shared.skills.arguments import fill_in
 from shared.skills.config import SkillConfig
 from shared.skills.files import SKILL_FILE
+from shared.skills.guards import SkillGuards
 from shared.skills.info import Function, Skill, SkillInfo, SkillScope, TrustLevel
 from shared.skills.library import SkillLibrary
+from shared.skills.plugin_skills import NOTHING, Brought
 from shared.skills.reader import read_skill, unsafe_name
 from shared.skills.requirements import missing
 from shared.skills.trust import TrustRecord
@@ -28,13 +32,23 @@ class SkillManager:
     """Finds skills, loads what is asked for, and keeps track of those in use.
 
     `agent_tools` says which tools the agent has by itself; `tool_names` is those plus what active skills grant.
+    `brought` are the skills of plugins; `guards` enforce what active skills forbid, and run their hooks.
+    `still_trusted` says of a trusted workspace whether it is, at the moment when one of its skills is used.
     """
 
     def __init__(
-        self, config: SkillConfig | None = None, *, agent_tools: Callable[[], Iterable[str]] | None = None
+        self,
+        config: SkillConfig | None = None,
+        *,
+        agent_tools: Callable[[], Iterable[str]] | None = None,
+        brought: Callable[[], Brought] = lambda: NOTHING,
+        guards: SkillGuards | None = None,
+        still_trusted: Callable[[], bool] = lambda: True,
     ) -> None:
         self.config = config or SkillConfig()
-        self._library = SkillLibrary(self.config)
+        self._guards = guards
+        self._changing = threading.Lock()  # a skill is in use with its guards, or neither
+        self._library = SkillLibrary(self.config, brought=brought, still_trusted=still_trusted)
         self._activations = Activations(agent_tools, namespaced=self.config.namespace_tools)
 
     # -- finding ---------------------------------------------------------------------------------
@@ -94,15 +108,28 @@ class SkillManager:
         if not self._library.remove(name):
             known = [info.name for info in self.list() if info.scope is SkillScope.CODE]
             raise SkillNotFoundError(unknown_name("registered skill", name, known))
-        self._activations.end(name)
+        self._end(name)
 
     # -- using -----------------------------------------------------------------------------------
 
-    def activate(self, name: str, arguments: str = "", *, invoked_by: Invoker = "code") -> str:
-        """Put a skill to use and return its text, with the arguments filled in."""
+    def activate(
+        self,
+        name: str,
+        arguments: str = "",
+        *,
+        invoked_by: Invoker = "code",
+        agent_id: str = "main",
+        until: CancelToken | None = None,
+    ) -> str:
+        """Put a skill to use and return its text, with the arguments filled in.
+
+        What it forbids and its hooks hold for that agent, until the skill is put out of use or the token fires.
+        """
         skill, text = self.render(name, arguments, invoked_by=invoked_by)
-        self._activations.begin(skill)
-        return text
+        with self._changing:
+            self._activations.begin(skill)
+            notes = self._guards.begin(skill, agent_id, until=until) if self._guards is not None else ()
+        return "\n\n".join([text, *(f"[Note: {note}]" for note in notes)])
 
     def render(self, name: str, arguments: str = "", *, invoked_by: Invoker = "code") -> tuple[Skill, str]:
         """A skill and its text with the arguments filled in, without putting it to use."""
@@ -111,14 +138,25 @@ class SkillManager:
         if reason := missing(skill.info.requires):
             raise SkillValidationError(f"skill '{name}' cannot be used here: {reason}")
         text = fill_in(skill.body, arguments, variables=self._variables(skill.info))
-        if skill.info.disallowed_tools:  # nobody takes tools from an agent in mid-turn: it is told instead
+        if skill.info.disallowed_tools:
             text = f"{text.rstrip()}\n\nFor this, do not use: {', '.join(skill.info.disallowed_tools)}."
         return skill, text
 
     def deactivate(self, name: str) -> None:
         """Put a skill out of use: the tools it granted are gone, those of other skills stay."""
-        if not self._activations.end(name):
+        if not self._end(name):
             raise SkillNotFoundError(unknown_name("active skill", name, self._activations.names))
+
+    def drop_lost(self) -> builtins.list[str]:
+        """Put skills out of use whose plugin has left; returns their names."""
+        active = self._activations.names
+        lost = [name for name in active if self._activations.is_of_plugin(name) and self._library.find(name) is None]
+        return [name for name in lost if self._end(name)]
+
+    def end_all(self) -> None:
+        """Put every skill out of use."""
+        for name in self._activations.names:
+            self._end(name)
 
     @property
     def active(self) -> builtins.list[str]:
@@ -133,6 +171,10 @@ class SkillManager:
     def get_tools(self, name: str) -> builtins.list[Function]:
         """The functions that a skill brings along, as they were registered."""
         return [*self._library.load(name).tools]
+
+    def tool_name(self, skill: Skill, tool: Function) -> str:
+        """What one of a skill's functions is called by a model."""
+        return self._activations.tool_name(skill, tool)
 
     def get_all_tools(self) -> builtins.list[Function]:
         """The functions of all active skills that are trusted, named `skill.tool` unless that is switched off."""
@@ -158,6 +200,12 @@ class SkillManager:
         self.record.distrust(self._folder(name))
 
     # -- inside ----------------------------------------------------------------------------------
+
+    def _end(self, name: str) -> bool:
+        with self._changing:
+            if self._guards is not None:
+                self._guards.end(name)
+            return self._activations.end(name)
 
     def _info(self, name: str) -> SkillInfo:
         return self._library.find(name) or self._library.load(name).info

@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shared.runtime import JaatoRuntime
+from shared.session import JaatoSession
 from shared.skills.activation import Activations
 from shared.skills.config import SkillConfig
+from shared.skills.guards import guards_for
+from shared.skills.info import Skill
 from shared.skills.manager import SkillManager
+from shared.skills.plugin_skills import PluginSkills
 from shared.tools import Tool
 
 PLUGIN = "skills"
@@ -20,6 +24,15 @@ class Preloaded:
 
     text: str = ""
     tools: tuple[Tool, ...] = ()
+    guarded: tuple[Skill, ...] = ()  # those that forbid tools or have hooks
+
+    def take_up(self, session: JaatoSession) -> None:
+        """Enforce what the skills forbid and run their hooks, for one agent as long as its session lives."""
+        if not self.guarded:
+            return
+        guards = guards_for(session.runtime)
+        for skill in self.guarded:
+            guards.begin(skill, session.agent_id, until=session.cancel_token)
 
 
 def preload_for(runtime: JaatoRuntime, names: Sequence[str]) -> Preloaded:
@@ -29,7 +42,9 @@ def preload_for(runtime: JaatoRuntime, names: Sequence[str]) -> Preloaded:
     manager = getattr(plugin, "manager", None)
     if not isinstance(manager, SkillManager):
         trusted = bool(runtime.trust_workspace)
-        manager = SkillManager(SkillConfig(workspace=runtime.workspace, trust_workspace=trusted))
+        config = SkillConfig(workspace=runtime.workspace, trust_workspace=trusted)
+        brought = PluginSkills(lambda: runtime.registry)
+        manager = SkillManager(config, brought=brought, still_trusted=runtime.is_trusted_now)
     return preload(manager, names)
 
 
@@ -39,10 +54,12 @@ def preload(manager: SkillManager, names: Sequence[str], *, plugin: str = PLUGIN
     Nothing is activated in the manager: the tools belong to that agent alone.
     """
     active = Activations(namespaced=manager.config.namespace_tools)
-    blocks = []
+    blocks, guarded = [], []
     for name in dict.fromkeys(names):
         skill, text = manager.render(name)
         active.begin(skill)
+        if skill.info.is_guarded:
+            guarded.append(skill)
         blocks.append(f'<skill name="{skill.name}">\n{text.strip()}\n</skill>')
     tools = tuple(Tool.from_function(each, plugin=plugin) for each in active.tools())
-    return Preloaded("\n\n".join(blocks), tools)
+    return Preloaded("\n\n".join(blocks), tools, tuple(guarded))

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from shared.session import JaatoSession
 from shared.subagents.plan import Plan
 from shared.subagents.result import Status
 from shared.subagents.run import Run, drained
+from shared.types import Message
+
+PATH_SEPARATOR = " \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} "
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
@@ -26,8 +31,13 @@ class Subagent:
     last_activity: float = field(default_factory=time.time)
     session: JaatoSession | None = None
     tools: frozenset[str] = frozenset()  # what it may call; rights can narrow, never grow
+    history: tuple[Message, ...] = ()  # what its session begins with
     turns: int = 0
     closed: bool = False
+    cleanup: bool = False  # to be forgotten as soon as its parent has its result
+    stored: int = 0  # its key in the store; 0: it is not stored
+    asleep: bool = False  # its history is in the store, until it goes on
+    origin: Mapping[str, Any] | None = None  # of one that came back from the store: what it takes to make it anew
     unannounced: tuple[Run, ...] = ()  # background runs that ended while others below worked
     _run: Run | None = None
     _mail: list[str] = field(default_factory=list)

@@ -36,6 +36,9 @@ class SubagentConfig:
     max_total_spawns: int = 200
     result_tokens: int = 4000  # of one answer to the parent; the rest is paged
     digest_tokens: int = 2000  # of one announcement of finished background runs
+    session_ttl_minutes: float = 60.0  # after which agents that rest leave memory; the store has them
+    keep_days: float = 90.0  # after which ended runs leave the store; 0: never
+    cleanup: str = "keep"  # or delete: what is stored of an agent goes once its result was handed over
 
     def __post_init__(self) -> None:
         """Take each setting as it may be written, or raise ConfigError with all that are wrong."""
@@ -100,6 +103,22 @@ def _at_least(least: int) -> Callable[[Any], int]:
     return convert
 
 
+def _positive(value: Any) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
+        return float(value)
+    raise _must("a number above 0", value)
+
+
+def _days(value: Any) -> float:
+    return 0.0 if value == 0 and not isinstance(value, bool) else _positive(value)
+
+
+def _cleanup(value: Any) -> str:
+    if value in ("keep", "delete"):
+        return str(value)
+    raise _must("keep or delete", value)
+
+
 def _words(value: Any) -> list[str]:
     if not isinstance(value, (list, tuple, set, frozenset, type(None))):
         raise _must("a list of names", value)
@@ -156,4 +175,7 @@ _SETTINGS: Mapping[str, Callable[[Any], Any]] = {
         ("max_concurrent", "max_children", "max_total_spawns", "result_tokens", "digest_tokens"), _at_least(1)
     ),
     "max_depth": _at_least(0),
+    "session_ttl_minutes": _positive,
+    "keep_days": _days,
+    "cleanup": _cleanup,
 }

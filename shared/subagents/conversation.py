@@ -6,10 +6,12 @@ import time
 from dataclasses import replace
 from decimal import Decimal
 
+from shared.definitions.usable_tools import tool_notes
 from shared.errors import BudgetExceeded, CancelledException, ConfigError, JaatoError, ProviderError
 from shared.ledger import Totals
 from shared.providers import known_providers
 from shared.session import JaatoSession
+from shared.subagents.findings import read_findings
 from shared.subagents.result import Hop, Status, SubagentResult
 from shared.subagents.run import Run
 from shared.subagents.shape import Shape
@@ -17,10 +19,12 @@ from shared.toolbox import described
 from shared.turn import Outcome
 from shared.types import Message, Role, TokenUsage
 
+SILENT = "it ended without saying anything: continue_subagent can ask it for its findings"
+
 
 def converse(run: Run, session: JaatoSession) -> SubagentResult | None:
     """Run the turns of one run to its result; None if it was abandoned and has its result already."""
-    before = session.account.own, session.account.subtree
+    before = session.account.totals()
     run.books = lambda result: _booked(result, run, session, before)
     outcome = _turns(run, session, run.message)
     if outcome is None:
@@ -29,13 +33,20 @@ def converse(run: Run, session: JaatoSession) -> SubagentResult | None:
     schema = run.agent.plan.profile.output_schema
     if schema is not None and result is not None:
         result = _shaped(run, session, result, Shape(schema))
-    return run.books(result) if result is not None else None
+    return run.books(_annotated(run, result)) if result is not None else None
 
 
 def failure(run: Run, error: BaseException) -> SubagentResult:
     """The result of a run that could not come to its own end; the text so far is kept."""
-    turn, draft = run.turn, run.draft or SubagentResult(run.agent.agent_id, Status.FAILED)
-    result = replace(draft, status=Status.FAILED, hops=tuple(run.hops))
+    turn, plan, draft = run.turn, run.agent.plan, run.draft or SubagentResult(run.agent.agent_id, Status.FAILED)
+    result = replace(
+        draft,
+        status=Status.FAILED,
+        hops=tuple(run.hops),
+        duration_seconds=time.time() - run.created_at,
+        model=plan.model.value,  # as it would have been; its session, if there is one, knows better
+        provider=plan.provider.value,
+    )
     if turn is not None:
         result = replace(
             result,
@@ -54,7 +65,7 @@ def failure(run: Run, error: BaseException) -> SubagentResult:
             result = replace(result, error=str(error), finish_reason="error")
         case _:
             result = replace(result, error=described(error), finish_reason="error")
-    return run.books(result)
+    return run.books(_annotated(run, result))
 
 
 def _turns(run: Run, session: JaatoSession, message: Message | None) -> Outcome | None:
@@ -178,9 +189,21 @@ def _repaired(run: Run, session: JaatoSession, result: SubagentResult, problem: 
     )
 
 
+def _annotated(run: Run, result: SubagentResult) -> SubagentResult:
+    """The result with the findings that its profile asks for, and what is to be said about all of it."""
+    profile = run.agent.plan.profile
+    notes = tool_notes(profile)
+    if result.success and not result.response.strip():
+        notes = (*notes, SILENT)
+    if not profile.emit_findings:
+        return replace(result, notes=notes) if notes else result
+    found = read_findings(result.response, result.structured)
+    return replace(result, findings=found.entries, notes=notes if found.note is None else (*notes, found.note))
+
+
 def _booked(result: SubagentResult, run: Run, session: JaatoSession, before: tuple[Totals, Totals]) -> SubagentResult:
     """The result with what the run and all below it used, from the ledger."""
-    own, subtree = session.account.own, session.account.subtree
+    own, subtree = session.account.totals()
     unpriced = own.unpriced_calls - before[0].unpriced_calls
     cost = own.cost_usd - before[0].cost_usd
     return replace(
@@ -195,4 +218,10 @@ def _booked(result: SubagentResult, run: Run, session: JaatoSession, before: tup
 
 
 def _minus(after: TokenUsage, before: TokenUsage) -> TokenUsage:
-    return TokenUsage(*(getattr(after, name) - getattr(before, name) for name in TokenUsage.__slots__))
+    return TokenUsage(
+        after.prompt_tokens - before.prompt_tokens,
+        after.output_tokens - before.output_tokens,
+        after.total_tokens - before.total_tokens,
+        after.cache_read_tokens - before.cache_read_tokens,
+        after.cache_write_tokens - before.cache_write_tokens,
+    )

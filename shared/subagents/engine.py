@@ -2,59 +2,42 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from shared.budget import Budget, Limits
 from shared.errors import SubagentConfigError, SubagentNestingError
-from shared.events import AgentCreated
+from shared.events import AgentCreated, RunQueued
 from shared.latch import wait_any
 from shared.plugin_view import PluginView
 from shared.runtime import JaatoRuntime
-from shared.subagents.agent import Subagent
+from shared.subagents.agent import PATH_SEPARATOR, Subagent
+from shared.subagents.archive import Archive
 from shared.subagents.lifecycle import Lifecycle
-from shared.subagents.plan import Plan, Planner
+from shared.subagents.plan import Plan
+from shared.subagents.planner import Planner
+from shared.subagents.pool import resume_pooled
 from shared.subagents.prompt import task_message
+from shared.subagents.restoring import spent_before
 from shared.subagents.result import Status
 from shared.subagents.rights import (
-    allowed_extras,
-    allowed_tools,
     deepest,
     open_view,
     require_allowed_agent,
     require_plain_name,
-    require_tools,
 )
 from shared.subagents.run import Run
 from shared.subagents.seat import Caller, Seat
 from shared.subagents.slots import Slots
+from shared.subagents.spawn_call import SpawnCall as SpawnCall
+from shared.subagents.upkeep import Upkeep
+from shared.subagents.verdicts import Verdicts
 from shared.subagents.watchdog import GRACE_SECONDS
 from shared.tools import Tool, ToolContext
 from shared.types import Message, Role
 
 _UNBOUNDED = Limits()
-PATH_SEPARATOR = " \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} "
-
-
-@dataclass(frozen=True)
-class SpawnCall:
-    """What a model, or a host, asks for."""
-
-    task: str
-    profile: str | None = None
-    name: str | None = None
-    context: str | Mapping[str, Any] | None = None
-    background: bool = False
-    inline: Mapping[str, Any] | None = None
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """What makes a second spawn a duplicate of this one."""
-        return (self.profile or "", self.task, _canonical(self.context), self.name or "", _canonical(self.inline))
 
 
 class Engine:
@@ -64,17 +47,20 @@ class Engine:
         self.runtime = runtime
         self.planner = planner
         self.child_tools = child_tools
+        self._verdicts = Verdicts(child_tools)
         self._life = Lifecycle(
             runtime,
             max_concurrent=planner.config.max_concurrent,
             digest_tokens=planner.config.digest_tokens,
             child_tools=child_tools,
         )
+        self._upkeep = Upkeep(self, self._life)
 
     def reconfigure(self, planner: Planner) -> None:
         """Go on with other settings; runs that are under way keep what they were given."""
         self.planner = planner
         self._life.reconfigure(max_concurrent=planner.config.max_concurrent, digest_tokens=planner.config.digest_tokens)
+        self._upkeep.reconfigure()
 
     @property
     def slots(self) -> Slots:
@@ -91,7 +77,8 @@ class Engine:
         session = context.session or self.runtime.main_session
         if session is None:
             raise SubagentConfigError("no session: call client.connect() and client.configure_tools() first")
-        return Caller(Seat.of(session, digest_tokens=self.planner.config.digest_tokens), context.cancel)
+        seat = Seat.of(session, digest_tokens=self.planner.config.digest_tokens)
+        return Caller(seat, context.cancel, context.call_id)
 
     # -- spawn and continue ----------------------------------------------------------------------
 
@@ -104,6 +91,11 @@ class Engine:
         judged = caller.session.spec, self.runtime.tools_version
         plan, view, tools = self.prepare(caller, call)
         try:
+            self._archive.prepare(caller)
+            if plan.profile.reuse and (again := self._reused(caller, call, plan, tools, message)) is not None:
+                view.close()
+                self._enter(caller, again)
+                return again, True
             agent, fresh = caller.tree.add(
                 partial(self._make, caller, call, plan, tools, message),
                 parent_id=caller.seat.id,
@@ -121,7 +113,7 @@ class Engine:
         run.view, run.judged = view, judged
         icon = plan.profile.icon
         self.runtime.bus.emit(AgentCreated(agent.agent_id, agent.name, "subagent", plan.label, agent.parent_id, icon))
-        self._life.enter(run)
+        self._enter(caller, run)
         return run, True
 
     def prepare(self, caller: Caller, call: SpawnCall) -> tuple[Plan, PluginView, frozenset[str]]:
@@ -142,13 +134,10 @@ class Engine:
         )
         view = open_view(self.runtime, plan)
         try:
-            tools = allowed_tools(plan, view, caller.session)
-            require_tools(plan, view, tools, self.runtime.registry)
-            extras = allowed_extras(plan, self.child_tools, caller.session)
+            return plan, view, self._verdicts.decide(plan, view, caller.session)
         except BaseException:
             view.close()
             raise
-        return plan, view, tools | {tool.name for tool in extras}
 
     def resume(self, caller: Caller, agent: Subagent, message: str, *, background: bool) -> Run:
         """Another run of an agent that waits, with its history and no more rights than it would get now."""
@@ -159,9 +148,27 @@ class Engine:
         if former.status.is_final:
             former.done.wait(GRACE_SECONDS)  # its end is being told: what the next run tells comes after that
         said = Message.from_text(Role.USER, message)
+        self._archive.prepare(caller)
+        self._upkeep.wake(caller, agent, deepest=self._deepest(caller))
         run = caller.tree.resume(agent, lambda: self._run(caller, agent, said, background=background))
-        self._life.enter(run)
+        self._enter(caller, run)
         return run
+
+    def _enter(self, caller: Caller, run: Run) -> None:
+        self._archive.entered(run)
+        self._announce(caller, run)
+        self._life.enter(run)
+        self._upkeep.attend(caller.tree.conversation)
+
+    def _reused(
+        self, caller: Caller, call: SpawnCall, plan: Plan, tools: frozenset[str], message: Message
+    ) -> Run | None:
+        """Another run of an idle agent of the pool, if there is one that fits."""
+        if call.history or call.cleanup == "delete":
+            return None
+        begin = partial(self._run, caller, message=message, background=call.background)
+        limit = self._limit(caller, "max_children")
+        return resume_pooled(caller, plan, tools, begin, name=call.name, task=call.key, max_children=limit)
 
     def _make(
         self, caller: Caller, call: SpawnCall, plan: Plan, tools: frozenset[str], message: Message, agent_id: str
@@ -172,9 +179,17 @@ class Engine:
         name = call.name or call.profile or agent_id
         path = f"{caller.session.agent_path}{PATH_SEPARATOR}{name}"
         agent = Subagent(agent_id, name, plan, caller.seat.id, caller.seat.depth + 1, path, call.key)
-        agent.tools = tools
+        agent.tools, agent.history = tools, call.history
+        agent.cleanup = (call.cleanup or self.planner.config.cleanup) == "delete"
         agent.run = self._run(caller, agent, message, background=call.background)
+        self._archive.spawned(caller.tree, agent, profile=call.profile, inline=call.inline)
         return agent
+
+    def _announce(self, caller: Caller, run: Run) -> None:
+        bus, agent, plan = self.runtime.bus, run.agent, run.agent.plan
+        if bus.wants(RunQueued):
+            who = agent.agent_id, agent.name, plan.label, caller.seat.id, caller.tree.root, caller.call_id
+            bus.emit(RunQueued(*who, run.background, plan.provider.value, plan.model.value))
 
     def _run(self, caller: Caller, agent: Subagent, message: Message, *, background: bool) -> Run:
         """A foreground run ends with the turn that asked for it, a background run with its parent."""
@@ -183,9 +198,12 @@ class Engine:
         token = (parent_token if background else caller.cancel).child()
         budget = above.budget if above is not None else caller.session.budget
         if agent.plan.budget != _UNBOUNDED:
-            budget = Budget(agent.plan.budget, parent=budget, name=agent.name)
+            spent = spent_before(agent, caller.tree.conversation)
+            budget = Budget(agent.plan.budget, parent=budget, name=agent.name, spent=spent)
         deadline = above.deadline if above is not None else None
-        return Run(agent, message, token, budget, background, caller.seat, deadline)
+        run = Run(agent, message, token, budget, background, caller.seat, deadline)
+        self._archive.queued(caller.tree, run)
+        return run
 
     def _deepest(self, caller: Caller) -> int:
         """How deep the caller's children may be: no profile above them can be outdone by one below it."""
@@ -211,6 +229,7 @@ class Engine:
                 run.cancel.cancel(reason)
         if not soft:
             _see_off(live)
+        _see_off([run for run in runs if run.result is None and run not in live])  # their ends are being stored
         stopped = {run: not run.status.is_final or run.cause is run.status for run in live}
         return [run for run in live if stopped[run]], [run for run in runs if not stopped.get(run)]
 
@@ -218,10 +237,21 @@ class Engine:
         """Cancel what runs and let go of the conversations of an agent and all below it; results stay readable."""
         closing = caller.tree.close(agent)
         self.cancel(caller, agent, soft=False, reason="closed by its parent")
+        self._archive.closed(caller.tree, [each for each, _ in closing])
         for each, session in closing:
             each.run.shed(caller.seat)
             if session is not None:
                 session.close()
+
+    # -- the store -------------------------------------------------------------------------------
+
+    @property
+    def _archive(self) -> Archive:
+        return self._life.archive
+
+    def stored_agent(self, key: int) -> Subagent | None:
+        """The agent in memory that has this key in the store."""
+        return self._archive.agents.get(key)
 
     # -- waiting ---------------------------------------------------------------------------------
 
@@ -251,7 +281,3 @@ def _see_off(runs: Sequence[Run]) -> None:
     until = time.monotonic() + 4 * GRACE_SECONDS
     for run in runs:
         run.done.wait(until - time.monotonic())
-
-
-def _canonical(value: object) -> str:
-    return "" if value is None else json.dumps(value, sort_keys=True, default=str)

@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from shared.mailbox import Told
 from shared.subagents.run import Run
 from shared.toolbox import clip
 from shared.types import CHARS_PER_TOKEN
@@ -48,8 +49,14 @@ class Inbox:
         count = _announceable(fresh, room)
         with self._lock:
             self._waiting.extendleft(reversed(fresh[count:]))
-        taken = [run for run in fresh[:count] if run.take()]
-        return [_digest(taken, room)] if taken else []
+        taken = [run for run in fresh[:count] if run.announce()]
+        return [_told(_digest(taken, room), taken)] if taken else []
+
+
+def _told(text: str, runs: Sequence[Run]) -> str:
+    """The digest; where runs are stored, they count as told once the parent's stored history has it."""
+    keys = [run.stored for run in runs if run.stored]
+    return Told.of(text, keys) if keys else text
 
 
 def _announceable(runs: Sequence[Run], room: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -16,8 +17,10 @@ from shared.plugin_view import PluginView
 from shared.runtime import JaatoRuntime
 from shared.session import JaatoSession, SessionSpec
 from shared.subagents.agent import Subagent
+from shared.subagents.archive import Archive
 from shared.subagents.conversation import converse, failure
 from shared.subagents.prompt import system_instructions
+from shared.subagents.restoring import fill_inbox
 from shared.subagents.result import SubagentResult
 from shared.subagents.rights import allowed_extras, allowed_skill_tools, allowed_tools, open_view
 from shared.subagents.run import Run
@@ -40,6 +43,8 @@ class Lifecycle:
         self._digest_tokens = digest_tokens
         self._child_tools = child_tools
         self._watchdog = Watchdog(self._abandon, _waits_for_others)
+        self.archive = Archive()
+        self.on_ended: Callable[[Run], object] | None = None  # after everybody was told
 
     def reconfigure(self, *, max_concurrent: int, digest_tokens: int) -> None:
         """Other limits from now on; the runs under way count against them."""
@@ -50,6 +55,11 @@ class Lifecycle:
     def watched(self) -> int:
         """How many runs have not ended, as the watchdog knows them."""
         return self._watchdog.watched
+
+    @property
+    def runs(self) -> list[Run]:
+        """The runs that have not ended."""
+        return self._watchdog.runs
 
     def enter(self, run: Run) -> None:
         """Queue a run; it starts when there is a slot."""
@@ -76,6 +86,7 @@ class Lifecycle:
             return
         self._watchdog.begun(run)
         try:
+            self.archive.began(run)
             run.cancel.raise_if_cancelled()
             self._tell_status(run)
             self._tell_hooks("subagent_start", run, task=run.message.text)
@@ -91,7 +102,25 @@ class Lifecycle:
             self.finish(run, result)
 
     def _open(self, run: Run) -> JaatoSession:
-        """The agent's session, made in its first run."""
+        """The agent's session, made in its first run or, from the store, when it goes on."""
+        agent, tree, session = run.agent, run.seat.tree, self._session(run)
+        try:
+            self.archive.keep_session(run, session)
+            session.mail.sources.append(agent.take_mail)
+            session.on_stand_by = partial(self._without_slot, agent)
+            seat = Seat.take(session, tree, agent, digest_tokens=self._digest_tokens)
+            if agent.origin is not None and tree.conversation is not None:
+                fill_inbox(seat, tree.conversation)
+            if not tree.settle(run, session):
+                raise CancelledException(run.cancel.reason or "closed")
+        except BaseException:
+            session.close()
+            raise
+        agent.plan.skills.take_up(session)
+        session.cancel_token.on_cancel(session.close)  # with its parent's: its own plugins are shut down
+        return session
+
+    def _session(self, run: Run) -> JaatoSession:
         agent, plan = run.agent, run.agent.plan
         view = run.hand_over_view() or open_view(self._runtime, plan)
         try:
@@ -113,22 +142,15 @@ class Lifecycle:
             project=plan.project,
             location=plan.location,
         )
-        session = self._runtime.create_session(
+        return self._runtime.create_session(
             plan.model.value,
             provider_name=plan.provider.value,
             spec=spec,
+            history=agent.history,
             parent=run.seat.session,
             budget=run.budget,
             view=view,
         )
-        session.mail.sources.append(agent.take_mail)
-        session.on_stand_by = partial(self._without_slot, agent)
-        Seat.take(session, run.seat.tree, agent, digest_tokens=self._digest_tokens)
-        if not run.seat.tree.settle(run, session):
-            session.close()
-            raise CancelledException(run.cancel.reason or "closed")
-        session.cancel_token.on_cancel(session.close)  # with its parent's: its own plugins are shut down
-        return session
 
     def _narrowed(self, run: Run, session: JaatoSession) -> JaatoSession:
         """The session with the tools it may have now, and this run's budget; rights never grow."""
@@ -146,7 +168,10 @@ class Lifecycle:
             extras = () if agent.plan.may_spawn else self._child_tools
         else:
             extras = allowed_extras(agent.plan, self._child_tools, caller)
+            before = agent.tools
             agent.tools &= allowed_tools(agent.plan, view, caller) | {tool.name for tool in extras}
+            if agent.tools != before:
+                self.archive.narrowed(run)
         kept = [tool for tool in extras if tool.name in agent.tools]
         return agent.tools, (*kept, *allowed_skill_tools(agent.plan, caller))
 
@@ -158,7 +183,7 @@ class Lifecycle:
 
     def finish(self, run: Run, result: SubagentResult) -> None:
         """Store the result, free what the run held, then tell everybody; only the first end counts."""
-        if not run.finish(result):
+        if not run.finish(result, self.archive.ended):
             return
         agent, tree, bus = run.agent, run.seat.tree, self._runtime.bus
         try:
@@ -168,16 +193,17 @@ class Lifecycle:
             run.release()
             for each in tree.above(agent):
                 each.run.touch()  # before it counts as ended: who waited for it alone must not look stalled
-            ready = tree.ended(run)
+            for each_run in tree.ended(run):
+                each_run.seat.inbox.put(each_run)  # first: who hears of the end may let the parent speak at once
             self._tell_status(run, error=result.error)
             bus.emit(AgentCompleted(agent.agent_id, result.success, result.token_usage, result.turns_used))
             cost = None if result.cost_usd is None else float(result.cost_usd)
             facts = {"token_usage": result.token_usage.as_dict(), "cost_usd": cost, "turns_used": result.turns_used}
             self._tell_hooks("subagent_stop", run, status=result.status.value, **facts)
-            for each_run in ready:
-                each_run.seat.inbox.put(each_run)
         finally:
             run.done.open()
+            if self.on_ended is not None:
+                self.on_ended(run)
 
     def _tell_hooks(self, event: str, run: Run, **facts: Any) -> None:
         """Call foreign hooks, where there are any, in a thread of their own: nothing waits for them."""

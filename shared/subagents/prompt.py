@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from shared.errors import SubagentConfigError, unknown_name
+from shared.subagents.findings import REQUEST
 from shared.subagents.plan import Plan
 from shared.types import Message, Role
 
@@ -25,7 +26,7 @@ def task_message(task: str, context: str | Mapping[str, Any] | None) -> Message:
 
 
 def system_instructions(plan: Plan) -> str:
-    """The preamble, the profile's own instructions, its skills, and the shape of the answer where one is required."""
+    """The preamble, the profile's own instructions, its skills, and how to answer where that is fixed."""
     schema = plan.profile.output_schema
     shape = (
         "Your final answer must be one JSON value, and nothing else, that fits this JSON Schema:\n"
@@ -33,7 +34,8 @@ def system_instructions(plan: Plan) -> str:
         if schema is not None
         else ""
     )
-    texts = (PREAMBLE, plan.profile.system_instructions or "", plan.skills.text, shape)
+    findings = REQUEST if plan.profile.emit_findings and schema is None else ""
+    texts = (PREAMBLE, plan.profile.system_instructions or "", plan.skills.text, shape, findings)
     return "\n\n".join(text for text in texts if text)
 
 

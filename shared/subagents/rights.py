@@ -13,7 +13,7 @@ from shared.registry import PluginRegistry
 from shared.runtime import JaatoRuntime
 from shared.session import JaatoSession
 from shared.subagents.known_tools import known_tools
-from shared.subagents.plan import OWN_PLUGIN, Plan
+from shared.subagents.plan import OWN_PLUGIN, SPAWN_PLUGINS, Plan
 from shared.tools import Tool
 
 log = logging.getLogger(__name__)
@@ -58,6 +58,16 @@ def allowed_extras(plan: Plan, tools: Sequence[Tool], caller: JaatoSession) -> t
     """The shared-state tools that every child has, unless its profile, its caller or the host takes them away."""
     if plan.may_spawn:
         return ()  # it has the whole plugin
+    return _permitted(plan, tools, caller)
+
+
+def allowed_skill_tools(plan: Plan, caller: JaatoSession) -> tuple[Tool, ...]:
+    """The tools of the skills that a profile preloads; a bounded child gets none that its caller lacks."""
+    return _permitted(plan, plan.skills.tools, caller) if plan.skills.tools else ()
+
+
+def _permitted(plan: Plan, tools: Sequence[Tool], caller: JaatoSession) -> tuple[Tool, ...]:
+    """Those of the tools which come besides plugins that neither profile, host nor a bounded caller takes away."""
     registry = caller.runtime.registry
     callers = tools_of_caller(caller) if plan.bounded else None
     return tuple(
@@ -69,27 +79,20 @@ def allowed_extras(plan: Plan, tools: Sequence[Tool], caller: JaatoSession) -> t
     )
 
 
-def allowed_skill_tools(plan: Plan, caller: JaatoSession) -> tuple[Tool, ...]:
-    """The tools of the skills that a profile preloads; a bounded child gets none that its caller lacks."""
-    if not plan.skills.tools:
-        return ()
-    callers = tools_of_caller(caller) if plan.bounded else None
-    return tuple(tool for tool in plan.skills.tools if callers is None or tool.name in callers)
-
-
 def require_tools(plan: Plan, view: PluginView, allowed: frozenset[str], registry: PluginRegistry | None) -> None:
     """Refuse a child that would lack a tool its author counted on, or have one its author meant to deny."""
     found = view.tools()
+    besides = (*STATE_TOOLS, *(tool.name for tool in plan.skills.tools))
     names = [tool.name for tool in found]
     _require_no_clash(plan, found)
     for wanted in plan.profile.tools or ():
-        known = any(fnmatchcase(name, wanted) for name in (*names, *STATE_TOOLS))
-        usable = wanted in allowed or wanted in STATE_TOOLS or _is_glob(wanted)
+        known = any(fnmatchcase(name, wanted) for name in (*names, *besides))
+        usable = wanted in allowed or wanted in besides or _is_glob(wanted)
         if not (known and usable) and not _matches(wanted, plan.profile.disallowed_tools):
             _refuse(plan, wanted, found, registry)
     for denied in plan.profile.disallowed_tools:
-        if not _is_glob(denied) and denied not in names and denied not in known_tools(registry):
-            known_names = [*names, *STATE_TOOLS]
+        known_names = [*names, *besides]
+        if not _is_glob(denied) and denied not in known_names and denied not in known_tools(registry):
             raise SubagentConfigError(f"{_where(plan)}, disallowed_tools: {unknown_name('tool', denied, known_names)}")
 
 
@@ -139,7 +142,7 @@ def _refuse(plan: Plan, wanted: str, found: Sequence[Tool], registry: PluginRegi
         why = f"tool '{wanted}' is not among those of its caller, and it cannot have more"
     elif registry is not None and registry.is_switched_off(wanted):
         why = f"tool '{wanted}' is switched off here"
-    elif known_tools(registry).get(wanted) == OWN_PLUGIN and OWN_PLUGIN in plan.profile.plugins:
+    elif (owner := known_tools(registry).get(wanted)) in SPAWN_PLUGINS and owner in plan.profile.plugins:
         return  # deep down an agent cannot spawn: it works without these
     else:
         why = unknown_name("tool", wanted, [each.name for each in found])

@@ -44,6 +44,13 @@ def _cancelled() -> CancelToken:
 
 
 _OVER = _cancelled()
+
+
+def over() -> CancelToken:
+    """The token of a run that has ended."""
+    return _OVER
+
+
 _NOTHING = Message.from_text(Role.USER, "")
 
 
@@ -68,6 +75,7 @@ class Run:
     soft: bool = False
     warned: bool = False
     told: bool = False  # whether the parent has been given the result
+    stored: int = 0  # its key in the store; 0: it is not stored
     result: SubagentResult | None = None
     view: PluginView | None = None  # until the agent's session takes it over
     judged: tuple[SessionSpec, int] | None = None  # the caller, and the version of all tools, when rights were decided
@@ -76,6 +84,7 @@ class Run:
     draft: SubagentResult | None = None  # an answer there is already, should what follows be cut off
     done: Latch = field(default_factory=Latch)
     _notes: list[str] = field(default_factory=list)
+    _ending: bool = False  # somebody has its result and is storing it
     _forget_cancel: Callable[[], None] | None = None
     _touched: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -85,7 +94,7 @@ class Run:
     def begin(self) -> bool:
         """Start running; False if the run has ended while it was queued."""
         with self._lock:
-            if self.result is not None:
+            if self._ending:
                 return False
             self.started = time.monotonic()
             timeout = self.agent.plan.profile.timeout_seconds
@@ -101,14 +110,26 @@ class Run:
         if self.soft:
             turn.wind_up("cancelled")
 
-    def finish(self, result: SubagentResult) -> bool:
-        """Store the result; False if there is one already. Whoever gets True tells the others."""
+    def finish(self, result: SubagentResult, store: Callable[[Run, SubagentResult], object] | None = None) -> bool:
+        """Have the result stored, then let all see it; False if there is one. Whoever gets True tells the others."""
         with self._lock:
-            if self.result is not None:
+            if self._ending:
                 return False
-            self.result = result
-            self.status = result.status
-            return True
+            self._ending = True
+        try:
+            if store is not None:
+                store(self, result)
+        finally:
+            with self._lock:
+                self.result = result
+                self.status = result.status
+        return True
+
+    def restore(self, result: SubagentResult, *, told: bool, stored: int) -> None:
+        """Take up a run that ended earlier, perhaps in another process."""
+        self.told, self.stored = told, stored
+        self.finish(result)
+        self.done.open()
 
     def release(self) -> None:
         """Let go of everything but the result; whoever still works for the run finds it cancelled."""
@@ -141,13 +162,21 @@ class Run:
             view, self.view = self.view, None
             return view
 
-    def take(self) -> bool:
+    def announce(self) -> bool:
         """Claim the right to tell the parent of the result; True for one caller only."""
         with self._lock:
             if self.told or self.result is None:
                 return False
             self.told = True
             return True
+
+    def take(self) -> bool:
+        """Claim the same for the answer of a tool: it counts as told once the parent's stored history has it."""
+        if not self.announce():
+            return False
+        if self.stored:
+            self.seat.tree.told(self)
+        return True
 
     # -- stopping --------------------------------------------------------------------------------
 
@@ -162,7 +191,7 @@ class Run:
     def blame(self, cause: Status) -> bool:
         """Say what a cancel will mean; the first cause counts. False if the run has ended."""
         with self._lock:
-            if self.result is not None:
+            if self._ending:
                 return False
             self.cause = self.cause or cause
             return True

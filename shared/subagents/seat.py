@@ -54,10 +54,11 @@ class Seat:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks, and the token that ends the asking."""
+    """Who asks, the token that ends the asking, and the tool call it asks with (none: the host does)."""
 
     seat: Seat
     cancel: CancelToken
+    call_id: str = ""
 
     @property
     def session(self) -> JaatoSession:

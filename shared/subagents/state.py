@@ -5,17 +5,23 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shared.cancel import CancelToken
 from shared.errors import ToolError, VersionConflict
+
+if TYPE_CHECKING:
+    from shared.store.records import StateRecord
 
 MAX_VALUE_CHARS = 256_000
 MAX_TOTAL_CHARS = 16_000_000
 MAX_KEYS = 10_000
 MAX_KEY_CHARS = 200
+
+
+StateSink = Callable[[str, str, int, float | None], object]  # key, JSON text, version, end on the wall clock
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,7 @@ class SharedState:
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        self.sink: StateSink | None = None  # who keeps what is written
         self._changed = threading.Condition()
         self._slots: dict[str, _Slot] = {}
         self._total = 0
@@ -66,7 +73,22 @@ class SharedState:
             self._total += len(text) - (len(former.text) if former is not None else 0)
             self._slots[key] = _Slot(text, version, expires)
             self._changed.notify_all()
+        if self.sink is not None:  # whoever wrote it hears of that when it is stored
+            self.sink(key, text, version, None if ttl_seconds is None else time.time() + ttl_seconds)
         return Entry(key, copied, version)
+
+    def restore(self, records: Iterable[StateRecord]) -> None:
+        """Take up what was stored; what ran out in the meantime is gone, but its versions are not given out again."""
+        with self._changed:
+            now, wall = self._clock(), time.time()
+            for each in records:
+                if each.expires_at is not None and each.expires_at <= wall:
+                    self._floor = max(self._floor, each.version)
+                elif each.name not in self._slots:
+                    expires = None if each.expires_at is None else now + each.expires_at - wall
+                    self._slots[each.name] = _Slot(each.value, each.version, expires)
+                    self._total += len(each.value)
+            self._changed.notify_all()
 
     def get(self, key: str) -> Entry:
         """What stands under a key now."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import random
 import secrets
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from shared.errors import SubagentConfigError, SubagentNestingError, SubagentNotFoundError
 from shared.session import JaatoSession
 from shared.subagents.agent import Subagent
 from shared.subagents.run import Run
 from shared.subagents.state import SharedState
+
+if TYPE_CHECKING:
+    from shared.store.conversations import Conversation
 
 MAIN = "main"
 NAMED_IN_ERRORS = 20  # how many agents an error message lists
@@ -26,6 +31,8 @@ class Tree:
         self.root = root
         self.state = SharedState()
         self.spawned = 0
+        self.conversation: Conversation | None = None  # where it is stored
+        self.recall: Callable[[str], Subagent | None] | None = None  # finds agents that left memory
         self._lock = threading.Lock()
         self._agents: dict[str, Subagent] = {}
         self._children: dict[str, dict[str, Subagent]] = {}  # by parent, oldest first
@@ -33,7 +40,42 @@ class Tree:
         self._named: dict[str, dict[str, Subagent]] = {}
         self._live: dict[str, dict[str, Subagent]] = {}  # by parent: agents with a run that has not ended
         self._equal: dict[tuple[str, ...], list[Subagent]] = {}  # live agents by parent and key
+        self._dice = random.Random(secrets.randbits(128))  # noqa: S311 - ids are names, not secrets; the system's own source is slow
         self._live_below: Counter[str] = Counter()  # by agent: how many below it, at any depth, are live
+
+    # -- what is stored --------------------------------------------------------------------------
+
+    def keep(self, conversation: Conversation) -> None:
+        """Store this tree from now on."""
+        self.state.sink = conversation.share
+        self.conversation = conversation
+
+    def told(self, run: Run) -> None:
+        """A parent is being given a stored result: by the answer of a tool in its turn, else it has it now."""
+        conversation, session = self.conversation, run.seat.session
+        if session.recorder is not None and session.turn is not None:
+            session.recorder.tells(run.stored)
+        elif conversation is not None:
+            conversation.tell(run.stored)
+
+    def restore(self, agent: Subagent) -> Subagent:
+        """Put an agent at rest back into its place; of two at once the first counts."""
+        with self._lock:
+            found = self._agents.setdefault(agent.agent_id, agent)
+            if found is agent:
+                self._place(agent)
+            return found
+
+    def rest(self, agent: Subagent) -> bool:
+        """Let go of an agent that is in the store and idle, with nobody below it; False if it is needed."""
+        with self._lock:
+            needed = agent.is_live or not agent.run.told or not agent.stored or self._children.get(agent.agent_id)
+            if needed or self._agents.get(agent.agent_id) is not agent or not agent.run.done.is_open:
+                return False
+            if agent in self._closed:
+                self._closed.remove(agent)
+            self._forget(agent)
+            return True
 
     # -- what changes ----------------------------------------------------------------------------
 
@@ -62,8 +104,7 @@ class Tree:
                 )
             agent = make(self._mint())
             self._agents[agent.agent_id] = agent
-            self._children.setdefault(parent_id, {})[agent.agent_id] = agent
-            self._named.setdefault(agent.name, {})[agent.agent_id] = agent
+            self._place(agent)
             self._enlist(agent)
             self.spawned += 1
             return agent, True
@@ -77,6 +118,20 @@ class Tree:
                 raise SubagentConfigError(
                     f"{agent.agent_id} is {agent.run.status.value}: steer it with send_to_subagent, or wait for it"
                 )
+            run = agent.run = make()
+            self._enlist(agent)
+            return run
+
+    def reuse(self, agent: Subagent, make: Callable[[], Run], *, key: tuple[str, ...], max_children: int) -> Run | None:
+        """Begin a run of an idle agent for another task; None if it is not idle, or an equal task is under way."""
+        with self._lock:
+            live, equal = self._live.get(agent.parent_id, {}), self._equal.get((agent.parent_id, *key), ())
+            there = self._agents.get(agent.agent_id) is agent and agent.run.done.is_open and not agent.closed
+            if not there or agent.agent_id in live or any(each.is_live for each in equal):
+                return None
+            if len(live) >= max_children:
+                self._require_room(agent.parent_id, max_children)
+            agent.key = key
             run = agent.run = make()
             self._enlist(agent)
             return run
@@ -140,6 +195,9 @@ class Tree:
             return named[0]
         if len(still := [agent for agent in named if not agent.closed]) == 1:
             return still[0]
+        found = self.recall(name) if self.recall is not None and not named else None
+        if found is not None and self._is_below(found, caller_id):
+            return found
         if named:
             raise SubagentNotFoundError(f"{len(named)} subagents are named '{name}': use an id: {_listed(named)}")
         raise SubagentNotFoundError(f"no subagent '{name}'. Known: {_listed(self.below(caller_id)) or 'none yet'}")
@@ -171,6 +229,10 @@ class Tree:
             parent = self._agents.get(parent.parent_id)
 
     # -- inside, under the lock ------------------------------------------------------------------
+
+    def _place(self, agent: Subagent) -> None:
+        self._children.setdefault(agent.parent_id, {})[agent.agent_id] = agent
+        self._named.setdefault(agent.name, {})[agent.agent_id] = agent
 
     def _require_room(self, parent_id: str, max_children: int) -> None:
         """Look closer: some of those that count as live may just have ended."""
@@ -225,7 +287,7 @@ class Tree:
 
     def _mint(self) -> str:
         while True:
-            agent_id = f"subagent_{secrets.token_hex(4)}"
+            agent_id = f"subagent_{self._dice.getrandbits(32):08x}"
             if agent_id not in self._agents:
                 return agent_id
 

@@ -40,6 +40,12 @@ class Watchdog:
         """How many runs are looked after."""
         return len(self._runs)
 
+    @property
+    def runs(self) -> list[Run]:
+        """The runs that are looked after."""
+        with self._lock:
+            return list(self._runs)
+
     def watch(self, run: Run) -> None:
         """Look after a run until it has ended."""
         with self._lock:

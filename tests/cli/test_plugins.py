@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
+import re
 import subprocess
-import sys
 from pathlib import Path
 
+from support.command import jaato as run_jaato
 from support.plugin_folders import command, write_plugin
 
-ROOT = Path(__file__).parents[2]
 
-
-def jaato(*args: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    keep = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-    env = {**keep, "HOME": str(cwd), "JAATO_HOME": str(cwd / "home"), "PYTHONPATH": str(ROOT), "JAATO_TRACE_LOG": ""}
-    done = subprocess.run(
-        [sys.executable, "-m", "shared.cli", *args],
-        cwd=cwd,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        input=stdin,
-    )
-    assert "Traceback" not in done.stderr + done.stdout
-    return done
+def jaato(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return run_jaato(*args, cwd=cwd, JAATO_HOME=str(cwd / "home"))
 
 
 def test_every_plugin_is_listed_with_its_source_state_tools_agents_and_problems(tmp_path: Path) -> None:
@@ -57,6 +43,10 @@ def test_every_plugin_is_listed_with_its_source_state_tools_agents_and_problems(
     table = jaato("plugins", cwd=tmp_path).stdout
     assert table.splitlines()[0].split() == ["name", "version", "source", "state", "tools", "agents", "problems"]
     assert "did you mean 'command'" in table
+    assert re.search(r"^theirs +project +untrusted", table, re.MULTILINE)
+    assert re.search(r"^sqlite-analyst +1\.0\.0 +built-in +ok", table, re.MULTILINE), "not where it is installed"
+    assert max(map(len, table.splitlines()[:5])) <= 80, "it fits into a terminal"
+    assert not jaato("plugins", cwd=tmp_path).stderr, "the table says it all"
 
 
 def test_code_is_tried_only_when_asked_for(tmp_path: Path) -> None:

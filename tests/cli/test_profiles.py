@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[2]
+from support.command import jaato
+from support.plugin_folders import write_plugin
 
 
 def profiles(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run the command in a folder that is its own home, and check that it never shows a traceback."""
-    keep = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-    env = {**keep, "HOME": str(cwd / "home"), "PYTHONPATH": str(ROOT), "JAATO_TRACE_LOG": ""}
-    command = [sys.executable, "-m", "shared.cli", "profiles", *args]
-    done = subprocess.run(
-        command, cwd=cwd, env=env, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL
-    )
-    assert "Traceback" not in done.stderr + done.stdout
-    return done
+    return jaato("profiles", *args, cwd=cwd, HOME=str(cwd / "home"))
 
 
 def _write(path: Path, front: str) -> None:
@@ -100,11 +90,35 @@ def test_explain_tells_the_source_the_losers_and_the_tools(work: Path) -> None:
     assert story["winner"]["tools"] == ["search_files"]
 
 
+def test_a_plugin_that_nobody_has_is_told_before_a_spawn_fails(work: Path) -> None:
+    path = work / ".jaato/profiles/typo.yaml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("description: d\nplugins: [file_edt, theirs]\nbudget: {cost_usd: 0.1}\n")
+    write_plugin(work / ".jaato/plugins/theirs", {"name": "theirs"})
+    done = profiles("lint", str(path), cwd=work)
+    assert done.returncode == 0
+    assert f"{path}: warning: unknown-plugin: unknown plugin 'file_edt'. Did you mean 'file_edit'?" in done.stdout
+    assert done.stdout.count("unknown-plugin") == 1, "one that is there and not trusted is known"
+    assert profiles("lint", "--strict", str(path), cwd=work).returncode == 1
+    told = profiles("explain", "typo", cwd=work)
+    assert "! unknown plugin 'file_edt'. Did you mean 'file_edit'?" in told.stdout
+    assert "limits: max_turns 10, cost_usd 0.1" in told.stdout
+    assert "not trusted: never more than its caller has" in told.stdout
+    assert told.stderr == ""
+
+
+def test_lint_says_so_when_nothing_is_wrong(tmp_path: Path) -> None:
+    _write(tmp_path / ".jaato/agents/fine.md", "name: fine\ndescription: d")
+    done = profiles("lint", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "nothing wrong in definition files\n")
+
+
 def test_explain_of_a_broken_or_unknown_profile(work: Path) -> None:
     _write(work / ".jaato/agents/bad.md", "name: bad\ntools: [Read")
     done = profiles("explain", "bad", cwd=work)
     assert done.returncode == 0
     assert "bad: no usable profile" in done.stdout
+    assert done.stdout.count("yaml-unreadable") == 1, "told once"
     unknown = profiles("explain", "revv", cwd=work)
     assert unknown.returncode == 2
     assert unknown.stderr.startswith("jaato: unknown profile 'revv'")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.command import jaato as run_jaato
 from support.plugin_folders import command, write_plugin
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -20,25 +17,14 @@ def project(tmp_path: Path) -> Path:
 
 
 def jaato(*args: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    keep = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-    home = cwd.parent / "home"
-    env = {**keep, "HOME": str(cwd), "JAATO_HOME": str(home), "PYTHONPATH": str(ROOT), "JAATO_TRACE_LOG": ""}
-    done = subprocess.run(
-        [sys.executable, "-m", "shared.cli", *args],
-        cwd=cwd,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        input=stdin,
-    )
-    assert "Traceback" not in done.stderr + done.stdout
-    return done
+    return run_jaato(*args, cwd=cwd, stdin=stdin, JAATO_HOME=str(cwd.parent / "home"))
 
 
 def test_what_will_be_trusted_is_shown_before_the_question(project: Path) -> None:
     done = jaato("trust", cwd=project, stdin="n\n")
-    assert done.returncode == 130
+    assert done.returncode == 1
+    assert "Nothing has changed" in done.stdout
+    assert "interrupted" not in done.stderr
     assert done.stdout.index(".jaato/plugins/p/plugin.json") < done.stdout.index("Trust all of this")
     assert "may run code" in done.stdout
     assert jaato("trust", "--show", cwd=project).returncode == 1

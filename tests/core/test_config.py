@@ -33,16 +33,3 @@ def test_the_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     assert config.jaato_home() == tmp_path / ".jaato"
     monkeypatch.setenv("JAATO_HOME", "~/elsewhere")
     assert config.jaato_home() == tmp_path / "elsewhere"
-
-
-def test_where_the_trace_goes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("JAATO_TRACE_LOG", raising=False)
-    default = config.trace_path()
-    assert default is not None
-    assert default.name == "rich_client_trace.log"
-    for empty in ("", "  "):
-        monkeypatch.setenv("JAATO_TRACE_LOG", empty)
-        assert config.trace_path() is None
-    monkeypatch.setenv("JAATO_TRACE_LOG", "~/trace.log")
-    assert config.trace_path() == tmp_path / "trace.log"

@@ -14,7 +14,8 @@ import pytest
 from support.stress import rapid_switching, run_threads, times, wait_for
 
 import shared
-from shared.events import AgentOutput, Event, EventBus, Subscription, ToolEnded, ToolStarted
+from shared.bus import EventBus, Subscription
+from shared.events import AgentOutput, Event, ToolEnded, ToolStarted
 
 
 def texts(events: list[Event]) -> list[str]:
@@ -214,7 +215,8 @@ def test_no_thread_is_kept_when_nothing_happens() -> None:
 
 STARVED = """
 import threading
-from shared.events import AgentOutput, EventBus
+from shared.bus import EventBus
+from shared.events import AgentOutput
 seen = []
 bus = EventBus()
 bus.subscribe(lambda event: seen.append(event.text))

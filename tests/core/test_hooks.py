@@ -146,7 +146,7 @@ def test_one_that_raises_is_logged_and_skipped(caplog: pytest.LogCaptureFixture)
 
 
 def test_one_that_hangs_is_cut_off_and_not_called_while_it_hangs(release: threading.Event) -> None:
-    bus, calls = HookBus(timeout=0.1), list[str]()
+    bus, calls = HookBus(timeout=1), list[str]()
 
     def hang(content: str) -> str:
         calls.append(content)
@@ -161,7 +161,7 @@ def test_one_that_hangs_is_cut_off_and_not_called_while_it_hangs(release: thread
 
 
 def test_an_async_handler_that_hangs_is_cancelled() -> None:
-    bus, ended = HookBus(timeout=0.1), threading.Event()
+    bus, ended = HookBus(timeout=1), threading.Event()
 
     async def hang(content: str) -> str:
         try:
@@ -271,3 +271,32 @@ def test_hooks_work_in_a_conversation() -> None:
         assert session.send_message("go") == "done"
         results = [part.function_response for message in session.get_history() for part in message.parts]
         assert [each.result for each in results if each is not None] == ["hooked 2"]
+
+
+def test_a_handler_for_one_agent_or_for_those_that_a_function_picks() -> None:
+    bus = HookBus()
+    heard: list[str] = []
+    bus.register("message_received", lambda content: heard.append(f"a:{content}"), agent_id="a")
+    bus.register("message_received", lambda content: heard.append(f"b:{content}"), agent_id=lambda each: each == "b")
+    for agent in ("a", "b", "c"):
+        bus.message_received(agent, agent)
+    bus.register("subagent_stop", lambda agent_id: heard.append(agent_id), agent_id="parent")
+    bus.subagent_stop(agent_id="mine", parent_id="parent")
+    bus.subagent_stop(agent_id="theirs", parent_id="other")
+    assert heard == ["a:a", "b:b", "mine"]
+
+
+def test_a_handler_with_a_time_limit_of_its_own_is_told_when_nobody_waits_any_more(release: threading.Event) -> None:
+    bus = HookBus(timeout=0.5)
+    tokens: list[CancelToken] = []
+
+    def slow(content: str, cancel: CancelToken) -> str:
+        tokens.append(cancel)
+        cancel.wait(20)
+        return "late"
+
+    bus.register("message_received", lambda content: release.wait(0.8) or f"{content}!", timeout=20)
+    assert bus.message_received("patient") == "patient!"
+    bus.register("message_received", slow)
+    assert bus.message_received("x") == "x!"
+    assert tokens[0].is_cancelled

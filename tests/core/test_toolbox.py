@@ -9,6 +9,7 @@ import pickle
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -358,6 +359,15 @@ def test_a_hook_may_refuse_the_call_or_withhold_its_result() -> None:
     withheld = run(touch, hooks=Hooks(after=withhold))
     assert withheld.text == "Error: not for you"
     assert ran == [1]
+
+
+@pytest.mark.parametrize("error", [ToolError("key: s3cret"), ValueError("s3cret")], ids=["told", "crashed"])
+def test_hooks_see_how_a_tool_failed(error: Exception) -> None:
+    hooks = Hooks(after=lambda value: replace(value, result=value.result.replace("s3cret", "[hidden]")))
+    failed = run(raising(error), hooks=hooks)
+    assert failed.is_error
+    assert "s3cret" not in failed.text
+    assert "[hidden]" in failed.text
 
 
 def test_a_hook_that_fails_is_logged_and_skipped(caplog: pytest.LogCaptureFixture) -> None:

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from support.stress import run_threads, times
 
-from shared.events import AgentOutput, EventBus, ModelCallEnded, ToolStarted
+from shared.bus import EventBus
+from shared.events import AgentOutput, ModelCallEnded, ToolStarted
+from shared.settings import load_settings
 from shared.trace import TraceFile, attach_trace, format_line, redact
 from shared.types import TokenUsage
 
@@ -213,7 +215,7 @@ def test_secrets_in_events_do_not_reach_the_file(tmp_path: Path, monkeypatch: py
     path = tmp_path / "trace.log"
     monkeypatch.setenv("JAATO_TRACE_LOG", str(path))
     bus = EventBus()
-    attach_trace(bus)
+    attach_trace(bus, load_settings().trace)
     bus.emit(ToolStarted("main", "cli", {"command": "curl -H 'X-Api-Key: abcdef0123456789'"}, "c1"))
     bus.emit(AgentOutput("main", text="what the model says is not traced"))
     assert bus.flush(60, everyone=True)
@@ -226,5 +228,5 @@ def test_secrets_in_events_do_not_reach_the_file(tmp_path: Path, monkeypatch: py
 def test_an_empty_setting_switches_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAATO_TRACE_LOG", "")
     bus = EventBus()
-    attach_trace(bus)
+    attach_trace(bus, load_settings().trace)
     assert not bus.wants(ToolStarted)

@@ -9,7 +9,8 @@ import pytest
 
 from shared import Message, Role, TokenUsage
 from shared import events as ev
-from shared.events import Event, EventBus
+from shared.bus import EventBus
+from shared.events import Event
 from shared.testing import Reply, scripted_client
 from shared.ui_hooks import HOOKS, subscribe_hooks
 

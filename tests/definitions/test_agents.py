@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from support.profile_files import Project, codes
 
-from shared.definitions.agent_fields import FINDINGS_SCHEMA
 from shared.definitions.agents import read_agent
+from shared.definitions.catalogue import ProfileCatalogue
 from shared.definitions.profile import SubagentProfile
 from shared.definitions.profile_file import Reading
 from shared.definitions.source import Source
@@ -257,7 +257,7 @@ def test_netclaw() -> None:
     )
     assert profile.tools == ("web_search", "read_file")
     assert (profile.idle_timeout_seconds, profile.timeout_seconds) == (90.0, None)
-    assert (profile.visibility, profile.output_schema) == ("user-facing", FINDINGS_SCHEMA)
+    assert (profile.visibility, profile.emit_findings, profile.output_schema) == ("user-facing", True, None)
     assert _profile("name: x\ndescription: d\nvisibility: internal", path=path).visibility == "internal"
     assert _profile("name: x\ndescription: d", path=path).tools == ()
     assert _errors("name: x", path=path) == ["description-missing"]
@@ -360,6 +360,48 @@ def test_what_is_wrong_is_refused_with_its_line(front: str, code: str) -> None:
     assert found[0].line is not None
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "can_delegate_to_aents: false",
+        "allow_agent: []",
+        "hiden: true",
+        "visibilty: internal",
+        "plugin: [file_edit]",
+        "denied: Bash",
+        "disallowed: [Bash]",
+        "forbidden: Write",
+        "bash: {'*': ask}",
+        "p\u202eermission: {edit: deny}",
+        "col\ufeffor: red",
+    ],
+)
+def test_a_field_that_may_be_meant_to_take_something_away_is_not_left_out(line: str) -> None:
+    assert _errors(f"name: x\ndescription: d\ntools: Read, Bash\n{line}") == ["unknown-field"]
+
+
+def test_a_name_with_invisible_characters_is_no_tool() -> None:
+    assert _errors("name: x\ndescription: d\ntools: [Read, 'Ba\u200bsh']") == ["tools-unreadable"]
+    assert _errors("name: x\ndescription: d\ndisallowedTools: ['Ba\u200bsh']") == ["tools-unreadable"]
+
+
+def test_whom_an_agent_may_spawn_is_named_and_no_pattern() -> None:
+    assert _errors("name: x\ndescription: d\ntools: Read, Agent(?elper)") == ["tools-unreadable"]
+    assert _agent("tools: Read, Agent(helper, other)").allow_agents == ("helper", "other")
+
+
+def test_disabled_says_the_same_as_disable() -> None:
+    assert _read("name: x\ndescription: d\ndisabled: true").profile is None
+    assert _read("name: x\ndescription: d\ndisabled: false").profile is not None
+
+
+@pytest.mark.parametrize(
+    "line", ["toolsz Read, Grep", "tool Read", "too\ufeffls: Read", "tools8 Read, Grep", "disallowedTool Bash"]
+)
+def test_what_a_mended_text_swallows_is_no_rights_key_with_a_slip(line: str) -> None:
+    assert _errors(f"name: x\ndescription: Use when: it rains\n{line}\nmodel: sonnet") == ["yaml-unreadable"]
+
+
 # -- folders -------------------------------------------------------------------------------------
 
 _FILE = "---\nname: {0}\ndescription: from {0}\n---\nbody\n"
@@ -393,6 +435,86 @@ def test_folders_of_other_hosts_are_read_only_when_asked_for(tmp_path: Path) -> 
     assert len(names(*places)) == 1 + sum(map(len, places.values()))
     with pytest.raises(ConfigError, match="claude"):
         names("claud")
+
+
+_LEVEL = "---\nname: {name}\ndescription: from {level}\n---\nbody\n"
+
+
+def _levels(tmp_path: Path, *, git: str | None, home: str | None = None) -> list[tuple[str, str]]:
+    """What is found from work/inner/deep, with a file at every level, a repository and a home at one of them each."""
+    work = tmp_path / "work"
+    for level in (".", "inner", "inner/deep"):
+        for host in (".claude", ".opencode", ".gemini"):
+            folder = work / level / host / "agents"
+            folder.mkdir(parents=True)
+            for name in ("same", f"{host[1:]}-{Path(level).name or 'work'}"):
+                given = {"name": f"{host[1:]}-same" if name == "same" else name, "level": level}
+                (folder / f"{name}.md").write_text(_LEVEL.format(**given))
+    if git is not None:
+        (work / git / ".git").mkdir()
+    far = work / home if home is not None else tmp_path / "far"
+    catalogue = ProfileCatalogue(
+        work / "inner/deep", home=tmp_path / "own", user_home=far, agent_dirs=["claude", "opencode", "gemini"]
+    )
+    found = catalogue.list()
+    return [(each.name, each.description) for each in found if each.source.kind != "builtin"]
+
+
+def test_hosts_that_climb_are_followed_to_the_root_of_the_repository_and_nearer_wins(tmp_path: Path) -> None:
+    assert _levels(tmp_path, git="inner") == [
+        ("claude-deep", "from inner/deep"),
+        ("claude-inner", "from inner"),
+        ("claude-same", "from inner/deep"),
+        ("gemini-deep", "from inner/deep"),
+        ("gemini-same", "from inner/deep"),
+        ("opencode-deep", "from inner/deep"),
+        ("opencode-inner", "from inner"),
+        ("opencode-same", "from inner/deep"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("git", "home", "levels"),
+    [
+        (".", None, {".", "inner", "inner/deep"}),
+        ("inner/deep", None, {"inner/deep"}),
+        (None, None, {"inner/deep"}),
+        (".", "inner/deep", {"inner/deep"}),
+        (".", "inner", {"inner/deep", "inner"}),  # from the home, as the user's own
+    ],
+)
+def test_without_a_repository_or_beyond_the_home_nobody_climbs(
+    tmp_path: Path, git: str | None, home: str | None, levels: set[str]
+) -> None:
+    found = {text.removeprefix("from ") for name, text in _levels(tmp_path, git=git, home=home) if "claude" in name}
+    assert found == levels
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_repository_that_somebody_else_put_above_the_project_is_not_climbed_to(tmp_path: Path) -> None:
+    (tmp_path / "work/.claude/agents").mkdir(parents=True)
+    (tmp_path / "work/.claude/agents/x.md").write_text(_FILE.format("planted"))
+    (tmp_path / "work/.git").mkdir()
+    os.chown(tmp_path / "work/.git", 12345, -1)
+    (tmp_path / "work/inner").mkdir()
+    catalogue = ProfileCatalogue(
+        tmp_path / "work/inner", home=tmp_path / "own", user_home=tmp_path / "far", agent_dirs=["claude"]
+    )
+    assert catalogue.find("planted") is None
+
+
+def test_links_are_measured_against_the_folder_they_were_found_from(tmp_path: Path) -> None:
+    (tmp_path / "work/inner").mkdir(parents=True)
+    (tmp_path / "work/.git").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/x.md").write_text(_FILE.format("outside"))
+    (tmp_path / "work/.claude").mkdir()
+    (tmp_path / "work/.claude/agents").symlink_to(tmp_path / "outside")
+    catalogue = ProfileCatalogue(
+        tmp_path / "work/inner", home=tmp_path / "own", user_home=tmp_path / "far", agent_dirs=["claude"]
+    )
+    assert catalogue.find("outside") is None
+    assert codes(catalogue.problems()) == ["link-outside"]
 
 
 def test_agents_of_other_hosts_are_weaker_than_ours_and_never_trusted(tmp_path: Path) -> None:

@@ -34,9 +34,9 @@ def test_the_strongest_source_wins_and_the_others_stay_visible(project: Project,
     extras = [tmp_path / "extra1", tmp_path / "extra2"]
     for extra in extras:
         project.write("c.yaml", _say(extra.name), into=str(extra))
-    catalogue = project.catalogue(extra_dirs=extras)
     from_plugin = SubagentProfile(name="shared-name", description="plugin", source=Source("plugin", None, False))
-    catalogue.set_plugin_profiles("tools", [from_plugin])
+    brought = {"tools": (from_plugin,)}
+    catalogue = project.catalogue(extra_dirs=extras, plugin_profiles=lambda: brought)
     catalogue.add(SubagentProfile(name="shared-name", description="code"))
 
     seen = []
@@ -108,12 +108,13 @@ def test_profiles_dir_replaces_the_projects_folder_only(project: Project) -> Non
 
 def test_without_discovery_only_code_and_plugins_count(project: Project) -> None:
     project.write("x.yaml", "description: d")
-    catalogue = project.catalogue(auto_discover=False)
+    brought: dict[str, tuple[SubagentProfile, ...]] = {}
+    catalogue = project.catalogue(auto_discover=False, plugin_profiles=lambda: brought)
     assert catalogue.list() == ()
     catalogue.add({"description": "d", "plugins": ["cli"]}, name="coded")
-    catalogue.set_plugin_profiles("p", [SubagentProfile(name="from-plugin")])
+    brought = {"p": (SubagentProfile(name="from-plugin"),)}
     assert [profile.name for profile in catalogue.list()] == ["coded", "from-plugin"]
-    catalogue.set_plugin_profiles("p", [])
+    brought = {}
     assert [profile.name for profile in catalogue.list()] == ["coded"]
 
 

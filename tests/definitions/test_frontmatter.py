@@ -181,3 +181,64 @@ def test_a_right_in_a_comment_is_mentioned() -> None:
     front = read_front_matter("---\nname: x\n# tools: Read\n---\n")
     assert [(fault.code, fault.severity) for fault in front.faults] == [("rights-commented", "warning")]
     assert not read_front_matter("---\n# tools: Read\ntools: Grep\n---\n").faults
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\nname: x\ntools: Read\n---\nvisibility: internal\n---\nbody\n",
+        "---\nname: x\ndisallowedTools:\n  - Bash\n---\n  - Write\n---\nbody\n",
+        "---\nname: x\npermission:\n  edit: deny\n---\n  bash: deny\nmode: subagent\n---\nbody\n",
+        "---\nname: x\n---\nname: x\ndescription: d\ncolor: red\n---\nbody\n",
+        "---\r\nname: x\r\n---\r\nallow_agents: []\r\n---\r\nbody\r\n",
+    ],
+)
+def test_a_fence_among_the_fields_is_no_end_of_them(text: str) -> None:
+    assert _refused(text) == ["frontmatter-cut"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "\nname: a heading of sorts\n\n---\nmore",
+        "# Model\n\nmodel: the best\n\n---\nmore",
+        "- first\n- second\n---\nmore",
+        "Role: tester\nGoal: quality\n---\nmore",
+        "    code\n---\nmore",
+        "name: without another fence\n",
+        "Text\n---\nname: x\n---\n",
+    ],
+)
+def test_bodies_with_dashes_are_bodies(body: str) -> None:
+    assert read_front_matter(f"---\nname: x\ndescription: d\n---\n{body}").body == body
+
+
+@pytest.mark.parametrize(
+    ("description", "rest"),
+    [
+        ("|\n  One\n  two disallowedTools:\n  - Bash", ""),
+        ("|\n  One\n  twodisallowed-tools: Bash", "tools: Read, Bash\n"),
+        (">\n  One\n  two\n\n  permissionMode: plan", ""),
+        ("|\n  One\n  two tools: Read, Grep", ""),
+        ("|\n  One\n  twotools:\n  - Read\n  - Grep", ""),
+        ("|\n  One\n  two permission:\n    edit: deny\n    bash: ask", ""),
+    ],
+)
+def test_a_key_that_a_lost_line_break_put_into_a_text_is_missed(description: str, rest: str) -> None:
+    assert _refused(f"---\nname: x\ndescription: {description}\n{rest}---\nbody\n") == ["rights-misplaced"]
+
+
+@pytest.mark.parametrize(
+    ("description", "rest"),
+    [
+        ("|\n  One\n  two tools: Read, Grep", "tools: Read\n"),
+        ("|\n  Explains tools: what they do,\n  and how", ""),
+        ("Sets allowed-tools: and more", None),
+        ("|\n  Writes skills.\n  Knows allowed-tools: what it is, and how to set it", ""),
+        ("|\n  Explains permissions:\n  - who may read\n  - who may edit", ""),
+        ("|\n  It has many tools.\n  Use disallowedTools to deny some", ""),
+    ],
+)
+def test_texts_about_tools_are_texts(description: str, rest: str | None) -> None:
+    quoted = f'"{description}"' if rest is None else description
+    assert read_front_matter(f"---\nname: x\ndescription: {quoted}\n{rest or ''}---\nbody\n").fields["name"] == "x"

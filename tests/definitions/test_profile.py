@@ -42,12 +42,14 @@ def test_only_a_name_is_needed_and_every_default_is_the_documented_one() -> None
         "auto_approved": False,
         "visibility": "user-facing",
         "output_schema": None,
+        "emit_findings": False,
         "gc": None,
         "icon": None,
         "icon_name": None,
         "allow_agents": ["*"],
         "max_children": None,
         "max_depth": None,
+        "reuse": False,
         "source": "code",
     }
 

@@ -115,8 +115,8 @@ def opened(folder: Path) -> OpenedFolder:
         (PROMPT.format(more="tools: 7\n"), "tools-unreadable"),
         (PROMPT.format(more="tools: {a: maybe}\n"), None),
         ("---\nname: helper\ntools: [cli\n---\nBody", None),
-        ("---\nname: helper\n---\n", "empty-body"),
-        (PROMPT.format(more="reasoning_effort: most\n"), "wrong-value"),
+        ("---\nname: helper\n---\n", "body-empty"),
+        (PROMPT.format(more="max_turns: many\n"), "wrong-value"),
         ("---\nname: helper\ntools: [cli]\nbody without an end", None),
     ],
 )
@@ -191,3 +191,64 @@ def test_a_bound_tool_runs_in_its_agent(tmp_path: Path) -> None:
 def test_pool_keys_keep_plugins_apart() -> None:
     assert pool_key("helper") == "agent-helper"
     assert pool_key("helper", plugin="a") == "plugin-a-helper"
+
+
+# -- the same reader as for all other agents -----------------------------------------------------
+
+
+def test_names_of_a_hosts_tools_that_are_not_here_are_told_and_a_name_of_nobody_is_refused(tmp_path: Path) -> None:
+    with stage_with(plugin(tmp_path, more="tools: [p_own, tree]\n", model="script-model")) as stage:
+        (note,) = stage.spawn(profile="helper")["notes"]
+        assert note.endswith(": tree")
+    with stage_with(plugin(tmp_path, more="tools: [tree, batch]\n", model="script-model")) as stage:
+        assert "tree, batch" in stage.spawn(profile="helper")["error"]
+
+
+def claude(root: Path, front: str) -> Path:
+    for path, text in {".claude-plugin/plugin.json": '{"name": "c"}', "agents/a.md": f"---\n{front}---\nWork."}.items():
+        (root / "c" / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / "c" / path).write_text(text)
+    return root / "c"
+
+
+def test_an_agent_of_a_claude_plugin_is_read_as_one_in_its_folder_would_be(tmp_path: Path) -> None:
+    front = "name: a\ndescription: d\ntools: Read, WebFetch, mcp__docs\nmodel: sonnet\nmaxTurns: 7\neffort: high\n"
+    (agent,) = opened(claude(tmp_path, front)).agents
+    assert (agent.tools, agent.unmapped_tools) == (("read_file",), ("WebFetch", "docs__*"))
+    assert (agent.provider, agent.max_turns, agent.reasoning_effort) == ("anthropic", 7, "high")
+
+
+def test_text_that_may_be_a_broken_front_matter_is_no_prompt(tmp_path: Path) -> None:
+    folder = write_plugin(
+        tmp_path / "p", {"name": "p", "agents": [AGENT]}, agents__helper_md="tools: Read\nname: x\n---\nYou help.\n"
+    )
+    found = opened(folder)
+    assert found.agents == ()
+    assert "no-frontmatter" in {problem.code for problem in found.problems if problem.severity == "error"}
+
+
+def test_the_file_of_an_agent_neither_spares_a_question_nor_sets_up_other_plugins(tmp_path: Path) -> None:
+    more = "auto_approved: true\nplugin_configs: {cli: {timeout: 9}}\n"
+    with stage_with(plugin(tmp_path, more=more)) as stage:
+        assert (profile(stage).auto_approved, profile(stage).plugin_configs) == (False, {})
+    found = {problem.code for problem in opened(tmp_path / "p").problems}
+    assert {"untrusted-auto-approved", "field-ignored"} <= found
+
+
+def test_the_plugins_that_the_file_names_narrow_what_silence_gives(tmp_path: Path) -> None:
+    with stage_with(plugin(tmp_path, more="plugins: [todo, other]\n")) as stage:
+        assert profile(stage).plugins == ("todo",)
+
+
+def test_the_manifests_model_is_not_mixed_with_the_files_provider(tmp_path: Path) -> None:
+    prompt = "---\nname: helper\nmodel: anthropic/claude-x-1\nmaxTurns: 3\n---\nYou help.\n"
+    with stage_with(plugin(tmp_path, prompt=prompt, model="mistral", max_turns=5)) as stage:
+        found = profile(stage)
+        assert (found.model, found.provider, found.max_turns) == ("mistral", None, 5)
+
+
+def test_a_denied_tool_of_the_plugin_is_denied_by_its_own_name(tmp_path: Path) -> None:
+    manifest = {"name": "p", "tools": [command("list")], "agents": [AGENT]}
+    text = PROMPT.format(more="disallowedTools: [list]\n")
+    with stage_with(open_plugin(write_plugin(tmp_path / "p", manifest, agents__helper_md=text))) as stage:
+        assert profile(stage).disallowed_tools == ("list",)

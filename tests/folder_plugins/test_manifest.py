@@ -89,6 +89,7 @@ def test_text_that_is_no_manifest_is_refused_with_its_line(text: str, line: int 
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
+        ({"parameters": {"type": "object"}}, "did you mean 'schema'"),
         ({"required_agnet": "helper"}, "did you mean 'required_agent'"),
         ({"requiredAgent": "helper"}, "did you mean 'required_agent'"),
         ({"required_agent": None}, "'required_agent' must be text"),

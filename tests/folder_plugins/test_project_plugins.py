@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -122,14 +123,102 @@ def other_manifest(folder: Path) -> None:
     (folder / ".claude-plugin" / "plugin.json").write_text(json.dumps({"name": "evil"}))
 
 
-@pytest.mark.parametrize("trick", [replace_by_link, link_inside, nest, rename, other_manifest])
+def edit_through_a_hard_link(folder: Path) -> None:
+    twin = folder.parents[2] / "twin.py"
+    os.link(folder / "say.py", twin)
+    twin.write_text("print('evil')")
+
+
+def hard_link_over_it(folder: Path) -> None:
+    evil = folder.parents[2] / "evil.py"
+    evil.write_text("print('evil')")
+    (folder / "say.py").unlink()
+    os.link(evil, folder / "say.py")
+
+
+def link_the_parent(folder: Path) -> None:
+    jaato = folder.parents[1]
+    jaato.rename(jaato.with_name("moved"))
+    jaato.symlink_to(jaato.with_name("moved"))
+
+
+def make_it_a_program(folder: Path) -> None:
+    (folder / "say.py").chmod(0o755)
+
+
+def put_a_pipe_there(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+
+
+def twin_in_capitals(folder: Path) -> None:
+    write_plugin(folder.with_name("P"), {"name": "P", "tools": [command("say2")]})
+
+
+@pytest.mark.parametrize(
+    "trick",
+    [
+        replace_by_link,
+        link_inside,
+        nest,
+        rename,
+        other_manifest,
+        edit_through_a_hard_link,
+        hard_link_over_it,
+        link_the_parent,
+        make_it_a_program,
+        put_a_pipe_there,
+        twin_in_capitals,
+    ],
+)
 def test_tricks_end_the_trust(places: Places, trick: Callable[[Path], None]) -> None:
     folder = places.write("p", SCRIPT, user=False, say_py="print('one')")
     places.trust()
     trick(folder)
     registry = places.registry()
-    assert set(registry.list_available()).isdisjoint({"p", "q", "inner", "evil"})
+    assert set(registry.list_available()).isdisjoint({"p", "q", "inner", "evil", "P"})
     assert any("not trusted" in text for text in registry.problems.values())
+
+
+def test_a_hard_link_to_a_trusted_program_does_not_reach_the_copy_that_runs(places: Places) -> None:
+    folder = places.write("p", SCRIPT, user=False, say_py="print('trusted')")
+    places.trust()
+    registry = places.registry("p")
+    edit_through_a_hard_link(folder)
+    assert call(registry, "say").result == "trusted"
+
+
+def test_a_link_above_the_project_leads_to_where_it_leads_now(
+    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places.write("p", SCRIPT, user=False, say_py="print('one')")
+    places.trust()
+    link = tmp_path / "link"
+    link.symlink_to(places.project)
+    assert "p" in PluginRegistry().discover(workspace=link)
+    evil = tmp_path / "evil"
+    write_plugin(evil / ".jaato/plugins/p", SCRIPT, say_py="print('evil')")
+    link.unlink()
+    link.symlink_to(evil)
+    assert "p" not in PluginRegistry().discover(workspace=link)
+
+
+def test_another_project_in_the_place_of_a_trusted_one_is_not_trusted(places: Places) -> None:
+    places.write("p", SCRIPT, user=False, say_py="print('one')")
+    places.trust()
+    places.project.rename(places.project.with_name("away"))
+    places.project.mkdir()
+    write_plugin(places.project / ".jaato/plugins/p", SCRIPT, say_py="print('evil')")
+    assert "p" not in PluginRegistry().discover(workspace=places.project)
+
+
+def test_names_that_differ_in_case_only_are_one_name(places: Places) -> None:
+    places.write("shout", {"name": "CLI", "tools": [command("shout")]})
+    places.write("a", {"name": "same", "tools": [command("first")]})
+    places.write("b", {"name": "SAME", "tools": [command("second")]})
+    registry = places.registry()
+    assert "is taken by" in registry.problems["CLI"]
+    assert "is taken by" in registry.problems["SAME"]
+    assert "same" in registry.list_available()
 
 
 def test_a_nested_plugin_belongs_to_the_outer_one_and_is_none_itself(places: Places) -> None:

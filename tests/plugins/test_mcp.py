@@ -10,12 +10,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from support.mcp_hosts import LEGACY, alive, children, legacy_program, open_files, program
+from support.stress import wait_for
 
 from shared.cancel import CancelToken
 from shared.errors import CancelledException, ToolError, ToolTimeout
@@ -25,6 +27,7 @@ from shared.tools import ToolContext
 from shared.types import FunctionCall
 
 Begin = Callable[..., McpPlugin]
+OURS = "jaato-", "ThreadPoolExecutor"  # threads that stay; those that watched a program end just after it
 
 
 @pytest.fixture
@@ -36,7 +39,7 @@ def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Begin]:
     def start(servers: dict[str, Any], **config: Any) -> McpPlugin:
         plugin = create_plugin()
         made.append(plugin)
-        plugin.initialize({"workspace": str(tmp_path), "servers": servers, "wait_seconds": 30, **config})
+        plugin.initialize({"workspace": str(tmp_path), "servers": servers, "wait_seconds": 60, **config})
         return plugin
 
     yield start
@@ -61,7 +64,7 @@ def blocked_call(plugin: McpPlugin, pool: ThreadPoolExecutor, cancel: CancelToke
     """A call that is known to run inside the server."""
     started = threading.Event()
     future = pool.submit(call, plugin, "s__block", cancel=cancel, output=lambda text: started.set())
-    assert started.wait(30)
+    assert started.wait(60)
     return future
 
 
@@ -131,11 +134,11 @@ def test_nothing_a_server_says_reaches_the_terminal() -> None:
     servers = {"s": program(), "old": legacy_program()}
     script = (
         "import json; from shared.plugins.mcp import create_plugin; p = create_plugin(); "
-        f"p.initialize({{'workspace': '/', 'wait_seconds': 30, 'servers': json.loads({json.dumps(servers)!r})}}); "
+        f"p.initialize({{'workspace': '/', 'wait_seconds': 60, 'servers': json.loads({json.dumps(servers)!r})}}); "
         "e = p.get_executors(); e['s__complain'](text='shout'); e['old__noise'](); "
         "print([s.stderr for s in p.status()]); p.shutdown()"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=Path.cwd(), timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=Path.cwd(), timeout=100)
     assert done.stderr == ""
     assert done.stdout.strip() == "[('shout',), ()]"
 
@@ -161,7 +164,7 @@ def test_cancel_ends_the_call_tells_the_server_and_leaves_the_session(begin: Beg
     future = blocked_call(plugin, pool, token)
     token.cancel("enough")
     with pytest.raises(CancelledException, match="enough"):
-        future.result(10)
+        future.result(60)
     assert call(plugin, "s__wait_for_cancel").result == "cancelled"
     assert call(plugin, "s__pid").result == before
 
@@ -175,11 +178,30 @@ def test_a_cancelled_token_calls_nothing(begin: Begin) -> None:
     assert state(plugin, "s").state == "connected"
 
 
-def test_time_limit(begin: Begin, pool: ThreadPoolExecutor) -> None:
+def test_time_limit(begin: Begin) -> None:
     plugin = begin({"s": program()}, call_timeout_seconds=1.5)
-    with pytest.raises(ToolTimeout, match="tool 'block' took longer"):
-        call(plugin, "s__block")
-    assert call(plugin, "s__wait_for_cancel").result == "cancelled"
+    told: list[str] = []
+    while not told:  # on a busy machine the limit may be up before the server has begun, or has answered
+        with pytest.raises(ToolTimeout, match=r"tool 'block' took longer than 1\.5 s"):
+            call(plugin, "s__block")
+        with suppress(ToolTimeout):
+            told.append(call(plugin, "s__wait_for_cancel").result)
+    assert told == ["cancelled"]
+
+
+def test_a_time_limit_reads_the_same_whoever_notices_it_first(begin: Begin) -> None:
+    plugin = begin({"s": program()}, call_timeout_seconds=1.5)
+    told: list[str] = []
+
+    def busy(text: str) -> None:
+        while not told:  # the caller is kept from looking at the clock until the SDK has given up
+            with suppress(ToolTimeout):
+                told.append(call(plugin, "s__wait_for_cancel").result)
+
+    while not told:
+        with pytest.raises(ToolTimeout, match=r"tool 'block' took longer than 1\.5 s"):
+            call(plugin, "s__block", output=busy)
+    assert told == ["cancelled"]
 
 
 def test_progress_is_shown_from_the_calling_thread(begin: Begin) -> None:
@@ -205,7 +227,7 @@ def test_without_servers_nothing_is_imported_started_or_waited_for() -> None:
         "p.initialize({'workspace': '/', 'wait_seconds': 1000}); "
         "print(p.tools(), p.status(), 'mcp' in sys.modules, threading.active_count())"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=Path.cwd(), timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=Path.cwd(), timeout=100)
     assert done.stdout.strip() == "[] [] False 1", done.stderr
 
 
@@ -214,7 +236,7 @@ def test_without_the_package_only_configured_servers_matter() -> None:
         "import sys; sys.modules['mcp'] = None; from shared.plugins.mcp import create_plugin; p = create_plugin(); "
         "p.initialize({'workspace': '/'}); p.initialize({'workspace': '/', 'servers': {'git': {'command': 'x'}}})"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=Path.cwd(), timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=Path.cwd(), timeout=100)
     last = done.stderr.strip().splitlines()[-1]
     assert "MissingDependency" in last
     assert "(git)" in last
@@ -228,14 +250,14 @@ def test_a_slow_server_delays_neither_start_nor_the_others(begin: Begin, tmp_pat
     ready = threading.Semaphore(0)
     plugin.on_tools_changed.append(ready.release)
     if not plugin.tools():
-        assert ready.acquire(timeout=30)
+        assert ready.acquire(timeout=60)
     assert call(plugin, "s__add", a=1, b=1).result == "2"
     assert state(plugin, "slow").state == "connecting"
     assert not any(tool.name.startswith("slow__") for tool in plugin.tools())
     while ready.acquire(blocking=False):
         pass
     gate.write_text("")
-    assert ready.acquire(timeout=30)
+    assert ready.acquire(timeout=60)
     assert call(plugin, "slow__add", a=1, b=1).result == "2"
 
 
@@ -277,7 +299,7 @@ def test_kill_fails_the_call_in_flight_and_the_next_one_reconnects(begin: Begin,
     future = blocked_call(plugin, pool)
     os.kill(first, signal.SIGKILL)
     with pytest.raises(ToolError, match="the connection broke during the call"):
-        future.result(10)
+        future.result(60)
     assert state(plugin, "s").state == "failed"
     second = int(call(plugin, "s__pid").result)
     assert second != first
@@ -294,23 +316,25 @@ def test_many_callers_of_a_dead_server_share_one_new_process(begin: Begin, pool:
 
 
 def test_a_crashing_server_is_not_respawned_in_a_tight_loop(begin: Begin, tmp_path: Path) -> None:
-    log = tmp_path / "starts"
-    log.write_text("")
+    log, mended = tmp_path / "starts", tmp_path / "mended"
+    before = children()
     flaky = tmp_path / "flaky.py"
     flaky.write_text(
         f"import os, sys\nlog = {str(log)!r}\nopen(log, 'a').write('x')\n"
-        f"if len(open(log).read()) > 1: sys.exit('broken')\n"
+        f"if len(open(log).read()) > 1 and not os.path.exists({str(mended)!r}): sys.exit('broken')\n"
         f"os.execv(sys.executable, {[sys.executable, *program()['args']]!r})\n"
     )
     plugin = begin({"s": {"command": sys.executable, "args": [str(flaky)]}}, call_timeout_seconds=0.3)
     assert plugin.tools()
-    calls: list[tuple[str, dict[str, Any]]] = [("s__die", {}), *[("s__add", {"a": 1, "b": 1})] * 20]
-    for name, args in calls:
+    (pid,) = children() - before
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: bool(state(plugin, "s").state == "failed"))
+    for _ in range(20):
         with pytest.raises(ToolError):
-            call(plugin, name, **args)
+            call(plugin, "s__add", a=1, b=1)
     assert len(log.read_text()) < 10  # most calls found the pause before the next start, not a start of their own
-    assert "broken" in state(plugin, "s").error
-    log.write_text("")
+    wait_for(lambda: "broken" in state(plugin, "s").error)
+    mended.touch()
     assert plugin.reconnect("s").state == "connected"  # mended, and asked for by a person: at once
 
 
@@ -321,9 +345,9 @@ def test_changed_tools_are_announced(begin: Begin) -> None:
     plugin.on_tools_changed.append(lambda: 1 / 0)  # a broken subscriber does not matter to the others
     plugin.on_tools_changed.append(changed.release)
     call(plugin, "s__grow")
-    assert changed.acquire(timeout=30)
+    assert changed.acquire(timeout=60)
     call(plugin, "old__change")
-    assert changed.acquire(timeout=30)
+    assert changed.acquire(timeout=60)
     assert {tool.name for tool in plugin.tools()} - before == {"s__extra", "old__fresh"}
     assert call(plugin, "s__extra").result == "late"
 
@@ -382,20 +406,17 @@ def test_shutdown_leaves_nothing_behind_and_the_plugin_starts_again(begin: Begin
     before, files, threads = children(), open_files(), set(threading.enumerate())
     for third in (stubborn, program()):
         plugin.initialize({"workspace": "/", "servers": {"s": program(), "t": program(), "u": third}})
-        call_pid = int(call(plugin, "s__pid").result)
+        wait_for(lambda: plugin.status()[0].state == "connected" and len(children() - before) == 3)
+        assert int(call(plugin, "s__pid").result) in children() - before
         future = blocked_call(plugin, pool)
-        started = children() - before
-        assert call_pid in started
-        assert len(started) == 3
         plugin.shutdown()
         plugin.shutdown()
         with pytest.raises(ToolError):
-            future.result(10)
+            future.result(60)
         assert children() - before == set()
         assert plugin.tools() == []
     assert open_files() == files
-    leftover = {each.name for each in set(threading.enumerate()) - threads}
-    assert all(name.startswith(("jaato-", "ThreadPoolExecutor")) for name in leftover)
+    wait_for(lambda: all(each.name.startswith(OURS) for each in set(threading.enumerate()) - threads))
 
 
 def test_shutdown_while_programs_are_being_started_leaves_none(begin: Begin) -> None:
@@ -410,7 +431,7 @@ def test_the_runtimes_workspace_decides_which_file_is_read(begin: Begin, tmp_pat
     (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": {"s": program()}}))
     plugin = begin({}, workspace=None)
     assert plugin.status() == []
-    runtime: Any = SimpleNamespace(workspace=tmp_path)
+    runtime: Any = SimpleNamespace(workspace=tmp_path, vouched=True)
     plugin.attach(runtime)
     assert call(plugin, "s__folder").result == str(tmp_path)
     before = call(plugin, "s__pid").result
@@ -437,6 +458,6 @@ def test_a_host_that_forgets_to_shut_down_leaves_no_program(tmp_path: Path) -> N
         f"p.initialize({{'workspace': '/', 'servers': json.loads({json.dumps(servers)!r})}}); "
         f"print(open({str(note)!r}).read())"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=Path.cwd(), timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=Path.cwd(), timeout=100)
     assert done.stderr == ""
     assert not alive(int(done.stdout))

@@ -10,6 +10,11 @@ import pytest
 
 from shared.errors import ConfigError
 from shared.plugins.mcp import McpPlugin, create_plugin
+from shared.plugins.mcp.config import Disabled, read_servers
+from shared.plugins.mcp.config_trust import project_trust
+from shared.plugins.mcp.spec import ServerSpec
+from shared.runtime import JaatoRuntime
+from shared.trust import TrustStore, survey
 
 
 @pytest.fixture
@@ -30,7 +35,7 @@ def plugin() -> Any:
 def begin(plugin: McpPlugin, workspace: Path, text: str | None = None, **config: Any) -> dict[str, Any]:
     if text is not None:
         (workspace / ".mcp.json").write_text(text)
-    plugin.initialize({"workspace": str(workspace), **config})
+    plugin.initialize({"workspace": str(workspace), "trust_project": True, **config})
     return {status.name: status for status in plugin.status()}
 
 
@@ -143,6 +148,66 @@ def test_servers_of_an_untrusted_project_are_not_started(plugin: McpPlugin, work
     assert "trust_project" in found["evil"].error
     assert plugin.tools() == []
     assert not (workspace / "owned").exists()
+
+
+def servers(workspace: Path, *names: str) -> str:
+    made = {name: {"command": "touch", "args": [str(workspace / name)]} for name in names}
+    return json.dumps({"mcpServers": made})
+
+
+def test_by_default_the_workspace_must_be_trusted(
+    plugin: McpPlugin, workspace: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = begin(plugin, workspace, servers(workspace, "a"), trust_project=None)
+    assert found["a"].state == "disabled"
+    assert "`jaato trust`" in found["a"].error
+    assert "mcp server 'a' is not started" in caplog.text
+    TrustStore().trust(survey(workspace))
+    assert begin(plugin, workspace, trust_project=None)["a"].state != "disabled"
+
+
+def test_a_changed_file_is_trusted_no_more(plugin: McpPlugin, workspace: Path) -> None:
+    (workspace / ".mcp.json").write_text(servers(workspace, "a"))
+    TrustStore().trust(survey(workspace))
+    found = begin(plugin, workspace, servers(workspace, "a", "b"), trust_project=None)
+    assert {each.state for each in found.values()} == {"disabled"}
+    assert ".mcp.json has changed" in found["b"].error
+
+
+def test_a_file_that_is_swapped_after_the_check_is_noticed(workspace: Path) -> None:
+    (workspace / ".mcp.json").write_text(servers(workspace, "a"))
+    TrustStore().trust(survey(workspace))
+    trust = project_trust(workspace, ".mcp.json", setting=None, vouched=None)
+    assert isinstance(read_servers(workspace=workspace, trust=trust)["a"], ServerSpec)
+    (workspace / ".mcp.json").write_text(servers(workspace, "a", "evil"))
+    assert {type(each) for each in read_servers(workspace=workspace, trust=trust).values()} == {Disabled}
+
+
+def test_a_link_in_its_place_is_not_trusted(plugin: McpPlugin, workspace: Path) -> None:
+    (workspace / "elsewhere.json").write_text(servers(workspace, "a"))
+    TrustStore().trust(survey(workspace))
+    (workspace / ".mcp.json").symlink_to(workspace / "elsewhere.json")
+    assert begin(plugin, workspace, trust_project=None)["a"].state == "disabled"
+
+
+@pytest.mark.parametrize("vouched", [True, False])
+def test_host_code_says_whether_the_workspace_is_trusted(plugin: McpPlugin, workspace: Path, vouched: bool) -> None:
+    (workspace / ".mcp.json").write_text(servers(workspace, "a"))
+    TrustStore().trust(survey(workspace))
+    runtime = JaatoRuntime("script", workspace=workspace, trust_workspace=vouched)
+    plugin.attach(runtime)
+    plugin.initialize()
+    assert [status.state == "disabled" for status in plugin.status()] == [not vouched]
+    plugin.initialize({"trust_project": not vouched})
+    assert [status.state == "disabled" for status in plugin.status()] == [vouched]
+
+
+def test_an_untrusted_project_hides_no_server_of_the_user(plugin: McpPlugin, workspace: Path) -> None:
+    (workspace.parent / "home" / "mcp.json").write_text(servers(workspace, "a"))
+    found = begin(plugin, workspace, servers(workspace, "a", "b"), trust_project=None)
+    assert Path(found["a"].source).name == "mcp.json"
+    assert found["a"].state != "disabled"
+    assert found["b"].state == "disabled"
 
 
 def test_disabled_by_setting_and_a_typo_there_is_reported(plugin: McpPlugin, workspace: Path) -> None:

@@ -25,7 +25,7 @@ def test_servers_of_mcp_json_are_there_in_the_first_turn(tmp_path: Path) -> None
     registry.expose_tool("mcp", {"workspace": str(tmp_path), "wait_seconds": 30})
     assert registry.get_all_tool_names() == [], "exposing does not wait for servers"
     script = steps(calls(("s__add", {"a": 2, "b": 3})), "done")
-    with JaatoClient(provider_name="script", workspace=tmp_path) as client:
+    with JaatoClient(provider_name="script", workspace=tmp_path, trust_workspace=True) as client:
         client.register_provider("script", ScriptProvider(script))
         client.connect()
         client.configure_tools(registry, permissions="allow")

@@ -23,11 +23,7 @@ from shared.skills import Skill, SkillInfo
 from shared.skills.preload import preload_for
 from shared.testing import scripted_client
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("JAATO_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture
@@ -144,6 +140,8 @@ def test_matching_skills_are_added_to_the_message(project: Path) -> None:
         assert text.startswith('please deploy the api to production\n\n<skill name="deploy">')
         assert bus.message_received("hello") == "hello"
         assert plugin.match_message("the private skill") is None
+        assert plugin.match_message("/deploy to production") is None, "whoever calls it by name has it already"
+        assert plugin.match_message("/etc/deploy is how we deploy to production") is not None, "a path is no call"
         client.get_runtime().registry.expose_tool("skills", {"auto_match": False})
         assert HookBus(client.get_runtime().registry).message_received("deploy to production") == "deploy to production"
 

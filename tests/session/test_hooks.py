@@ -6,10 +6,11 @@ import queue
 
 from support.tools import steps
 
+from shared.events import AgentOutput
 from shared.hooks import HookBus
 from shared.plugins.subagent import SubagentPlugin
 from shared.registry import PluginRegistry
-from shared.testing import scripted_client
+from shared.testing import Reply, scripted_client
 
 
 def test_messages_are_changed_on_their_way_in_and_out() -> None:
@@ -22,6 +23,27 @@ def test_messages_are_changed_on_their_way_in_and_out() -> None:
         assert script.seen[0][0].text == "HELLO"
         hooks.register("message_sending", lambda content: None)
         assert client.send_message("again") == "", "a handler may hold a message back"
+
+
+def test_nothing_of_an_answer_is_seen_before_its_hook_has_seen_it() -> None:
+    said: list[tuple[str, str]] = []
+    shown: queue.Queue[str] = queue.Queue()
+    script = steps(Reply("Looking.", calls=(("list_shared_state", {}),)), "the secret plan")
+    with scripted_client(script, SubagentPlugin()) as client:
+        client.get_runtime().bus.subscribe(lambda event: shown.put(event.text), interest={AgentOutput})
+        client.get_runtime().hooks.register("message_sending", lambda content: content.replace("secret", "open"))
+        answer = client.send_message("hello", lambda source, text, mode: said.append((source, text)))
+        assert answer == "the open plan"
+        assert said == [("model", "Looking."), ("system", ""), ("model", "the open plan")]
+        assert [shown.get(timeout=20) for _ in said] == [text for _, text in said]
+
+
+def test_what_is_held_back_is_not_streamed_either() -> None:
+    said: list[str] = []
+    with scripted_client(steps("secret plan")) as client:
+        client.get_runtime().hooks.register("message_sending", lambda content: None)
+        assert client.send_message("hello", lambda source, text, mode: said.append(text)) == ""
+    assert said == []
 
 
 def test_startup_and_shutdown_are_told_once() -> None:

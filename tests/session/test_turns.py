@@ -249,8 +249,8 @@ def test_events_of_a_turn_come_in_order() -> None:
         client.get_runtime().bus.subscribe(seen.append)
         client.send_message("go")
     kinds = [type(event).__name__ for event in seen]
-    expected = ["AgentOutput", "ModelCallEnded", "AgentOutput", "ToolStarted", "ToolEnded", "AgentOutput"]
-    assert kinds[:6] == expected
+    said, called = ["AgentOutput", "ModelCallEnded"], ["AgentOutput", "ToolStarted", "ToolEnded", "AgentOutput"]
+    assert kinds[:7] == ["TurnStarted", *said, *called]
     assert kinds.count("TurnCompleted") == 1
     assert {event.agent_id for event in seen} == {"main"}  # type: ignore[attr-defined]
     assert any(isinstance(event, TurnCompleted) for event in seen)

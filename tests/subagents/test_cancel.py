@@ -127,6 +127,8 @@ def test_in_the_slot_queue_it_never_starts() -> None:
         queued = stage.launch("second")
         _cancel(stage, queued)
         assert agent_of(stage, queued).session is None
+        result = stage.call("get_subagent_result", agent_id=queued)
+        assert (result["model"], result["provider"]) == ("script-model", "script"), "as it would have run"
         hold.release()
         assert_at_rest(stage)
         assert len(stage.play.child_requests) == 1
@@ -150,7 +152,7 @@ def test_at_a_permission_prompt_the_question_goes_away() -> None:
 def _is_running(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 

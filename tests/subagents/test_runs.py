@@ -69,6 +69,15 @@ def test_a_result_can_be_read_again_and_again_also_after_the_agent_is_closed() -
         assert "closed" in stage.call("continue_subagent", agent_id=agent_id, message="more")["error"]
 
 
+def test_an_answer_without_a_word_is_told_as_such() -> None:
+    with staged(Reply("")) as stage:
+        result = stage.spawn()
+        assert (result["status"], result["response"]) == ("completed", "")
+        assert "without saying anything" in result["notes"][0]
+    with staged("a word") as stage:
+        assert "notes" not in stage.spawn()
+
+
 def test_a_run_is_finished_once_and_the_first_end_counts() -> None:
     with staged("done") as stage:
         agent_id = stage.spawn()["agent_id"]

@@ -19,7 +19,7 @@ from shared.providers.script import Reply, ScriptProvider, Step
 from shared.subagents.prompt import PREAMBLE
 from shared.types import Role
 
-PATIENCE = 20.0  # seconds before a test that waits for something gives up
+PATIENCE = 60.0  # seconds before a test that waits for something gives up
 
 Act = Step | Callable[[ModelRequest], Step]
 Acts = Step | Sequence[Act] | Callable[[ModelRequest], Step]

@@ -35,7 +35,7 @@ from socketserver import TCPServer as _TCPServer
 from socketserver import ThreadingMixIn
 from typing import Any, Literal
 
-PATIENCE = 20.0  # a wait of this length means that the test is broken
+PATIENCE = 60.0  # a wait of this length means that the test is broken
 
 
 @dataclass(frozen=True)

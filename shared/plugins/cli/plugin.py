@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 from shared import config
+from shared.command_environment import command_environment
 from shared.errors import ToolError
 from shared.plugin import PermissionDisplayInfo
 from shared.plugins._base import WORKSPACE_SCHEMA, WorkspacePlugin
 from shared.plugins._visible import visible, visible_line
-from shared.plugins.cli.environment import command_environment
 from shared.plugins.cli.output import Output
 from shared.process import ProcessEnd, run_process
 from shared.toolbox import ToolOutput

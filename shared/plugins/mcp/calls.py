@@ -35,7 +35,7 @@ def call_tool(connection: Connection, tool: str, args: Mapping[str, Any], contex
     try:
         _show_until_done(inbox, context, deadline=time.monotonic() + seconds)
         return tool_output(future.result(0))
-    except Empty:
+    except (Empty, ToolTimeout):  # the SDK watches the same limit, and either may be first
         raise ToolTimeout(
             f"mcp server '{connection.spec.name}', tool '{tool}' took longer than {seconds:g} s"
         ) from None

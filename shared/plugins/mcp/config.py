@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,13 +11,14 @@ from typing import Any
 
 from shared.config import jaato_home
 from shared.errors import ConfigError, unknown_name
+from shared.file_tree import TreeFile
+from shared.plugins.mcp.config_trust import ProjectTrust
 from shared.plugins.mcp.json_lines import line_of
 from shared.plugins.mcp.spec import Place, ServerSpec, read_entry
 
 PROJECT_FILE = ".mcp.json"
 USER_FILE = "mcp.json"
 INLINE = "settings"
-_UNTRUSTED = "it comes from the project, and `trust_project` is off"
 _SWITCHED_OFF = "it is named in the setting `disabled`"
 
 
@@ -36,6 +38,7 @@ class Disabled:
     name: str
     source: str
     reason: str
+    untrusted: bool = False
 
 
 Entry = ServerSpec | Refused | Disabled
@@ -48,7 +51,7 @@ class Source:
     label: str
     place: Place
     entries: Mapping[str, Any] = field(repr=False)
-    trusted: bool = True
+    distrust: str = ""  # why its servers are not started
 
 
 def read_servers(
@@ -57,12 +60,13 @@ def read_servers(
     config_path: str | Path | None = None,
     inline: Mapping[str, Any] | None = None,
     disabled: Iterable[str] = (),
-    trust_project: bool = True,
+    trust: ProjectTrust = ProjectTrust(),  # noqa: B008 - immutable
 ) -> dict[str, Entry]:
     """All servers by name, strongest source first; ConfigError when a file as a whole is broken."""
     off = set(disabled)
     found: dict[str, Entry] = {}
-    for source in _sources(workspace, config_path, inline, trust_project):
+    sources = _sources(workspace, config_path, inline, trust)
+    for source in sorted(sources, key=lambda each: bool(each.distrust)):  # what nobody trusts hides nothing
         for name, raw in source.entries.items():
             if name not in found:
                 found[name] = _entry(name, raw, source, workspace, switched_off=name in off)
@@ -72,7 +76,7 @@ def read_servers(
 
 
 def _sources(
-    workspace: Path, config_path: str | Path | None, inline: Mapping[str, Any] | None, trust_project: bool
+    workspace: Path, config_path: str | Path | None, inline: Mapping[str, Any] | None, trust: ProjectTrust
 ) -> list[Source]:
     sources = [Source(INLINE, Place(None, "", ("servers",)), inline)] if inline else []
     if config_path is not None:
@@ -82,23 +86,25 @@ def _sources(
         return [*sources, read_file(path)]
     project, user = workspace / PROJECT_FILE, jaato_home() / USER_FILE
     if project.exists():
-        sources.append(read_file(project, trusted=trust_project))
+        sources.append(read_file(project, trust=trust))
     if user.exists():
         sources.append(read_file(user))
     return sources
 
 
-def read_file(path: Path, *, trusted: bool = True) -> Source:
+def read_file(path: Path, *, trust: ProjectTrust | None = None) -> Source:
     """The server entries of one file, not yet looked into."""
     if not path.is_file():
         raise ConfigError(f"{path}: expected a JSON file, found something else: remove it or put the file there")
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        data, executable = path.read_bytes(), bool(path.stat().st_mode & stat.S_IXUSR)
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: byte {error.start} is not UTF-8: save the file as UTF-8") from error
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror}): check its permissions") from error
-    return Source(str(path), Place(path, text, ("mcpServers",)), _servers(_parse(path, text), path, text), trusted)
+    distrust = trust.with_content(TreeFile(data, executable).digest).reason if trust is not None else ""
+    return Source(str(path), Place(path, text, ("mcpServers",)), _servers(_parse(path, text), path, text), distrust)
 
 
 def _parse(path: Path, text: str) -> Any:
@@ -139,8 +145,8 @@ def _entry(name: str, raw: Any, source: Source, workspace: Path, *, switched_off
         return Disabled(name, source.label, _SWITCHED_OFF)
     if isinstance(raw, Mapping) and raw.get("disabled") is True:
         return Disabled(name, source.label, "its entry says `disabled: true`")
-    if not source.trusted:
-        return Disabled(name, source.label, _UNTRUSTED)
+    if source.distrust:
+        return Disabled(name, source.label, source.distrust, untrusted=True)
     try:
         return read_entry(name, raw, place=source.place, source=source.label, workspace=workspace)
     except ConfigError as error:

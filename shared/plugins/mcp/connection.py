@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0  # between attempts, so that a crashing program is not respawned in a tight loop
 LOST = "the connection was lost; the next call connects again"
 GOODBYE_SECONDS = 3.0
-STOP_SECONDS = 10.0
+STOP_SECONDS = 20.0  # twice what a goodbye and the SDK's steps from asking to killing may take together
 Progress = Callable[[str], None]
 
 

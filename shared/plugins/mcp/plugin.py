@@ -19,7 +19,8 @@ from shared.plugins._base import ConfiguredPlugin
 from shared.plugins._visible import visible
 from shared.plugins.mcp.binding import Binding, bind
 from shared.plugins.mcp.calls import call_tool
-from shared.plugins.mcp.config import Disabled, Entry, Refused, read_servers
+from shared.plugins.mcp.config import PROJECT_FILE, Disabled, Entry, Refused, read_servers
+from shared.plugins.mcp.config_trust import project_trust
 from shared.plugins.mcp.connection import STOP_SECONDS, Connection, on_loop_thread
 from shared.plugins.mcp.names import server_prefixes
 from shared.plugins.mcp.settings import DEFAULTS, SCHEMA, Settings
@@ -53,6 +54,7 @@ class McpPlugin(ConfiguredPlugin):
         self.on_tools_changed: list[Callable[[], object]] = []
         self._settings: Settings | None = None  # None until initialised
         self._workspace: Path | None = None  # the runtime's, once attached
+        self._vouched: bool | None = None  # what the runtime says of it; None: the record decides
         self._entries: dict[str, Entry] = {}
         self._connections: dict[str, Connection] = {}
         self._prefixes: dict[str, str] = {}
@@ -70,9 +72,9 @@ class McpPlugin(ConfiguredPlugin):
             raise
 
     def attach(self, runtime: JaatoRuntime) -> None:
-        """Learn the runtime's workspace; if it is not the one servers were read for, read them again."""
-        before, self._workspace = self._workspace or Path.cwd(), runtime.workspace
-        if before != self._workspace and self._settings is not None and self._settings.workspace is None:
+        """Learn the runtime's workspace and whether it is trusted; begin anew if that changes the servers."""
+        self._workspace, self._vouched = runtime.workspace, runtime.vouched
+        if self._settings is not None and self._read(self._settings) != self._entries:
             self._begin(self._settings)
 
     def shutdown(self) -> None:
@@ -153,13 +155,7 @@ class McpPlugin(ConfiguredPlugin):
 
     def _begin(self, settings: Settings) -> None:
         """Stop what runs and start what these settings name; a ConfigError leaves everything as it was."""
-        entries = read_servers(
-            workspace=Path(settings.workspace or self._workspace or Path.cwd()).expanduser(),
-            config_path=settings.config_path,
-            inline=settings.servers,
-            disabled=settings.disabled,
-            trust_project=settings.trust_project,
-        )
+        entries = self._read(settings)
         specs = [entry for entry in entries.values() if isinstance(entry, ServerSpec)]
         if specs:
             _require_sdk(specs)
@@ -170,8 +166,22 @@ class McpPlugin(ConfiguredPlugin):
         for entry in entries.values():
             if isinstance(entry, Refused):
                 log.warning("mcp server '%s' is left out: %s", entry.name, entry.error)
+            elif isinstance(entry, Disabled) and entry.untrusted:
+                log.warning("mcp server '%s' is not started: %s", entry.name, entry.reason)
         if specs:
             self._connect(specs, settings)
+
+    def _read(self, settings: Settings) -> dict[str, Entry]:
+        workspace = Path(settings.workspace or self._workspace or Path.cwd()).expanduser()
+        is_runtimes = self._workspace is not None and workspace.resolve() == self._workspace
+        vouched = self._vouched if is_runtimes else None
+        return read_servers(
+            workspace=workspace,
+            config_path=settings.config_path,
+            inline=settings.servers,
+            disabled=settings.disabled,
+            trust=project_trust(workspace, PROJECT_FILE, setting=settings.trust_project, vouched=vouched),
+        )
 
     def _connect(self, specs: list[ServerSpec], settings: Settings) -> None:
         self._connections = {
@@ -261,5 +271,5 @@ def _load_and_start(connections: list[Connection]) -> None:
 def _guarded(callback: Callable[[], object]) -> None:
     try:
         callback()
-    except Exception:
+    except Exception:  # foreign code
         log.exception("a subscriber of changed mcp tools failed")

@@ -18,7 +18,7 @@ SCHEMA: Mapping[str, Any] = {
     "connect_timeout_seconds": _SECONDS,
     "call_timeout_seconds": _SECONDS,
     "wait_seconds": {"type": "number", "minimum": 0},
-    "trust_project": {"type": "boolean"},
+    "trust_project": {"type": ["boolean", "null"]},
 }
 
 
@@ -27,7 +27,7 @@ class Settings:
     """What `initialize` takes.
 
     `trust_project` says whether servers of the workspace's `.mcp.json` are started: they are programs
-    chosen by the project, and `${VAR}` shows them the environment. Switch it off for code you do not know.
+    chosen by the project, and `${VAR}` shows them the environment. Left out, the workspace must be trusted.
     """
 
     workspace: str | None = None  # where `.mcp.json` is looked for and programs run; default: the runtime's
@@ -37,7 +37,7 @@ class Settings:
     connect_timeout_seconds: float = 60.0
     call_timeout_seconds: float = 300.0
     wait_seconds: float = 2.0  # how long the first question for tools may wait for connecting servers
-    trust_project: bool = True
+    trust_project: bool | None = None
 
     @staticmethod
     def of(config: Mapping[str, Any]) -> Settings:

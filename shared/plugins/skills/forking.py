@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from shared.definitions.agent_models import model_and_provider
 from shared.errors import SkillValidationError
 from shared.runtime import JaatoRuntime
-from shared.skills.info import SkillInfo
+from shared.session import JaatoSession
+from shared.skills.guards import guards_for
+from shared.skills.info import Skill, SkillInfo
+from shared.subagents.seat import KEY, Seat
 from shared.toolbox import Toolbox
 from shared.tools import Tool, ToolContext
 from shared.types import FunctionCall
@@ -26,12 +30,14 @@ def profile_for(info: SkillInfo, runtime: JaatoRuntime | None) -> tuple[bool, st
 
 
 def fork(
-    runtime: JaatoRuntime | None, info: SkillInfo, text: str, profile: str | None, context: ToolContext
+    runtime: JaatoRuntime | None, skill: Skill, text: str, profile: str | None, context: ToolContext
 ) -> dict[str, Any]:
     """Run a skill's text as the task of a subagent and return its result, for the session that calls.
 
     The call takes the way of every tool call: permission, hooks and limits apply as if the model had made it.
+    What the skill forbids, and its own hooks, hold for that subagent and all below it.
     """
+    info = skill.info
     tool = _spawn_tool(runtime)
     session = context.session or (runtime.main_session if runtime is not None else None)
     if runtime is None or tool is None or session is None or SPAWN not in session.tool_names:
@@ -44,12 +50,23 @@ def fork(
     elif model := _model(info, session.provider_name):
         arguments["inline_config"] = {"model": model}
     toolbox = Toolbox([tool], gate=runtime.broker, hooks=runtime.hooks, profile=session.profile)
-    result = toolbox.run(FunctionCall(context.call_id or f"skill-{info.name}", SPAWN, arguments), context)
+    call = FunctionCall(context.call_id or f"skill-{info.name}", SPAWN, arguments)
+    with guards_for(runtime).standing(skill, partial(_is_forked, session, arguments["name"])):
+        result = toolbox.run(call, context)
     if isinstance(result.result, dict):
         return {"skill": info.name, **result.result}
     if result.is_error:
         raise SkillValidationError(str(result.result).removeprefix("Error: "))
     return {"skill": info.name, "response": result.result}
+
+
+def _is_forked(session: JaatoSession, name: str, agent_id: str | None) -> bool:
+    """Whether an agent is the subagent of that name below a session, or below one of those."""
+    seat = session.extras.get(KEY)
+    agent = seat.tree.get(agent_id) if isinstance(seat, Seat) and agent_id is not None else None
+    if seat is None or agent is None:
+        return False
+    return any((each.parent_id, each.name) == (seat.id, name) for each in (agent, *seat.tree.above(agent)))
 
 
 def _model(info: SkillInfo, provider: str) -> str | None:

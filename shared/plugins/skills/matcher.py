@@ -75,7 +75,9 @@ class Matcher:
             whom = f" of the agent '{profile}'" if profile else ""
             return f"[The skill '{info.name}'{whom} fits this message: run it with the tool `skill`.]"
         try:
-            _, text = self._manager.render(info.name, invoked_by="model")
+            skill, text = self._manager.render(info.name, invoked_by="model")
+            if info.is_guarded or skill.tools:  # a text alone would be without what belongs to it
+                return f"[The skill '{info.name}' fits this message: load it with the tool `skill`.]"
         except SkillError as error:
             log.info("a matching skill is left out: %s", error)
             return None

@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from shared.cancel import CancelToken
 from shared.errors import SkillError, ToolError
+from shared.hooks import HookBus
 from shared.plugin import CommandCompletion, Executor, PermissionDisplayInfo, UserCommand
 from shared.plugins._base import WORKSPACE_SCHEMA, WorkspacePlugin
+from shared.plugins.skills.answers import told, untrusted_note
 from shared.plugins.skills.commands import SkillCommands
 from shared.plugins.skills.forking import fork, profile_for
 from shared.plugins.skills.matcher import Matcher
 from shared.skills.catalogue import catalogue_text
 from shared.skills.config import PROJECT_DIRS, SkillConfig
 from shared.skills.fetch import CLAWHUB
+from shared.skills.guards import guards_for
 from shared.skills.info import Skill, SkillInfo
 from shared.skills.install import Installed, Installer
 from shared.skills.manager import Invoker, SkillManager
+from shared.skills.plugin_skills import PluginSkills
 from shared.skills.preload import Preloaded, preload
 from shared.skills.requirements import missing
 from shared.tools import Tool, ToolContext, tool
@@ -64,6 +68,7 @@ class SkillsPlugin(WorkspacePlugin):
         super().__init__()
         self.on_tools_changed: list[Callable[[], object]] = []
         self._runtime: JaatoRuntime | None = None
+        self._bus: HookBus | None = None
         self._manager: SkillManager | None = None
         self._kept: list[Skill] = []  # from code; they outlive a change of settings
 
@@ -73,17 +78,24 @@ class SkillsPlugin(WorkspacePlugin):
         self._renew()
 
     def attach(self, runtime: JaatoRuntime) -> None:
-        """Learn the workspace, and whether it is trusted."""
+        """Learn the workspace, and whether it is trusted; what skills set up for another conversation is gone."""
         super().attach(runtime)
-        if self._runtime is not runtime:
-            self._runtime = runtime
+        if self._runtime is not runtime or self._bus is not runtime.hooks:
             self._renew()
+            self._runtime, self._bus = runtime, runtime.hooks
 
     @property
     def manager(self) -> SkillManager:
         """The skills of this plugin."""
         if self._manager is None:
-            made = SkillManager(self._settings(), agent_tools=self._agent_tools)
+            runtime = self._runtime
+            made = SkillManager(
+                self._settings(),
+                agent_tools=self._agent_tools,
+                brought=PluginSkills(lambda: runtime.registry if runtime is not None else None),
+                guards=guards_for(runtime) if runtime is not None else None,
+                still_trusted=lambda: runtime is not None and runtime.is_trusted_now(),
+            )
             for skill in self._kept:
                 made.register(skill)
             self._manager = made
@@ -125,7 +137,7 @@ class SkillsPlugin(WorkspacePlugin):
         local = "://" not in source and os.path.lexists(os.path.join(workspace.root, source))
         place = workspace.locate(source).absolute if local else source
         try:
-            return _told(self.install(place, replace=replace, cancel=context.cancel, local=local))
+            return told(self.install(place, replace=replace, cancel=context.cancel, local=local))
         except SkillError as error:
             raise ToolError(str(error)) from None
 
@@ -135,17 +147,21 @@ class SkillsPlugin(WorkspacePlugin):
         info = skill.info
         forks, profile = profile_for(info, self._runtime)
         if forks:
-            return fork(self._runtime, info, text, profile, context)
-        text = self.manager.activate(name, arguments, invoked_by=invoked_by)
+            return fork(self._runtime, skill, text, profile, context)
+        until = context.session.cancel_token if context.session is not None else None
+        text = self.manager.activate(name, arguments, invoked_by=invoked_by, agent_id=context.agent_id, until=until)
         if skill.tools:
             self._tools_changed()
         answer: dict[str, Any] = {"skill": name, "instructions": text}
+        if skill.tools and info.is_trusted and (context.session is None or context.session.spec.tool_names is None):
+            names = [self.manager.tool_name(skill, each) for each in skill.tools]
+            answer["tools"] = f"{', '.join(names)}: yours from the user's next message on"
         if skill.files:
             answer["files"] = list(skill.files)
         if info.folder:
             answer["folder"] = info.folder
         if not info.is_trusted:
-            answer["note"] = _untrusted(info)
+            answer["note"] = untrusted_note(info)
         return answer
 
     def get_system_instructions(self) -> str | None:
@@ -153,13 +169,18 @@ class SkillsPlugin(WorkspacePlugin):
         return catalogue_text(self._offered())
 
     def get_hooks(self) -> list[tuple[str, Callable[..., Any]]]:
-        """Skills that a message is about are added to it."""
+        """Skills that a message is about are added to it; asked for when plugins come or go, as skills do with them."""
+        if self._manager is not None and self._manager.drop_lost():
+            self._tools_changed()
         if not self.config["auto_match"] or not self.config["max_per_turn"]:
             return []
         return [("message_received", self.match_message)]
 
     def match_message(self, content: str, conversation_id: str = "main") -> str | None:
-        """A user's message with the skills that it is about; None if there are none."""
+        """A user's message with the skills that it is about; None if there are none, or it calls one by its name."""
+        called = content.removeprefix("/").split(maxsplit=1) if content.startswith("/") else []
+        if called and any(info.name == called[0] for info in self.manager.list()):
+            return None
         most, classifier = self.config["max_per_turn"], self.config["classifier_model"]
         matcher = Matcher(self.manager, self._offered, most=most, classifier=classifier)
         return matcher.extended(content, self._runtime)
@@ -213,6 +234,7 @@ class SkillsPlugin(WorkspacePlugin):
     def _renew(self) -> None:
         """Begin anew with the present settings; skills from code stay, and none is active."""
         if self._manager is not None:
+            self._manager.end_all()
             self._kept, self._manager = self._manager.registered(), None
 
     def _settings(self) -> SkillConfig:
@@ -221,7 +243,7 @@ class SkillsPlugin(WorkspacePlugin):
             workspace=self.workspace().root,
             skills_dirs=config["skills_dirs"],
             user_skills_dir=config["user_dir"],
-            custom_paths=config["extra_dirs"],
+            custom_paths=[*config["extra_dirs"], *(runtime.settings.skill_dirs if runtime is not None else ())],
             trusted_paths=config["trusted_paths"],
             trust_workspace=bool(runtime.trust_workspace) if runtime is not None else False,
             namespace_tools=config["namespace_tools"],
@@ -251,30 +273,3 @@ class SkillsPlugin(WorkspacePlugin):
     def _tools_changed(self) -> None:
         for tell in [*self.on_tools_changed]:
             tell()
-
-
-def _untrusted(info: SkillInfo) -> str:
-    lost = [
-        text
-        for text, applies in (
-            ("grant tools", info.allowed_tools),
-            ("set hooks", info.has_hooks),
-            ("run as a subagent", info.forks),
-        )
-        if applies
-    ]
-    also = f" It asks to {', '.join(lost)}, which only a trusted skill may." if lost else ""
-    return f"Nobody has vouched for this skill: be careful with what it asks for.{also}"
-
-
-def _told(installed: Installed) -> dict[str, Any]:
-    answer: dict[str, Any] = {
-        "skill": installed.info.name,
-        "folder": installed.folder,
-        "files": installed.files,
-        "trusted": False,
-        "message": f"installed; the user can trust it with the command: skills trust {installed.info.name}",
-    }
-    if installed.warnings:
-        answer["warnings"] = [f"{each.code}: {each.text}" for each in installed.warnings]
-    return answer

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from shared.definitions.usable_tools import tool_notes
 from shared.subagents.agent import Subagent
 from shared.subagents.engine import Engine
 from shared.subagents.result import Status
@@ -64,6 +65,7 @@ def started_answer(run: Run, engine: Engine, *, fresh: bool) -> dict[str, Any]:
         "agent_id": run.agent.agent_id,
         "status": _live(run)["status"],
         **({"queue_position": position} if position is not None else {}),
+        **({"notes": list(notes)} if (notes := tool_notes(run.agent.plan.profile)) else {}),
         "message": f"{run.agent.name}: {message}",
         **({} if fresh else {"duplicate": True}),
     }
@@ -96,7 +98,7 @@ def _receipt_text(live: Sequence[Run], *, soft: bool) -> str:
 
 def listing(agent: Subagent, engine: Engine) -> dict[str, Any]:
     """One entry of list_active_subagents."""
-    run, session, status = agent.run, agent.session, agent.status
+    run, status = agent.run, agent.status
     turn, position = run.turn, _position(run, engine)
     live = not status.is_final and agent.is_live
     return {
@@ -114,12 +116,21 @@ def listing(agent: Subagent, engine: Engine) -> dict[str, Any]:
         "max_turns": agent.plan.profile.max_turns,
         "created_at": _iso(agent.created_at),
         "last_activity": _iso(agent.last_activity),
-        "token_usage": (session.account.own.usage if session is not None else TokenUsage()).as_dict(),
+        "token_usage": _used(agent).as_dict(),
     }
 
 
+def _used(agent: Subagent) -> TokenUsage:
+    """What an agent has used: since it was opened, or, if it rests, in its last run."""
+    session, result = agent.session, agent.run.result  # read once: it may be put to rest, or continued
+    if session is not None:
+        return session.account.own.usage
+    return result.token_usage if result is not None else TokenUsage()
+
+
 def _position(run: Run, engine: Engine) -> int | None:
-    return engine.slots.position(run.ticket) if run.ticket is not None else None
+    ticket = run.ticket  # read once: the end of the run takes it away
+    return engine.slots.position(ticket) if ticket is not None else None
 
 
 def _iso(at: float) -> str:

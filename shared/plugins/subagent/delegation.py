@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 from shared.definitions.catalogue import ProfileCatalogue
@@ -15,7 +16,7 @@ from shared.runtime import JaatoRuntime
 from shared.subagents.agent import Subagent
 from shared.subagents.config import SubagentConfig
 from shared.subagents.engine import Engine
-from shared.subagents.plan import Planner
+from shared.subagents.planner import Planner
 from shared.subagents.rights import STATE_TOOLS
 from shared.subagents.seat import Caller
 from shared.tools import ToolContext
@@ -29,6 +30,7 @@ class Delegation(Plugin):
     def __init__(self) -> None:
         super().__init__()
         self.settings = SubagentConfig()
+        self._given: dict[str, Any] = {}  # what the host said itself
         self._added: dict[str, SubagentProfile] = {}
         self._catalogue: ProfileCatalogue | None = None
         self._engine: Engine | None = None
@@ -36,10 +38,9 @@ class Delegation(Plugin):
         self._on_attach: list[Callable[[JaatoRuntime], object]] = []
 
     def initialize(self, config: dict[str, Any] | None = None) -> None:
-        """Take settings, see SubagentConfig; profiles that were added from code stay."""
-        self.settings = SubagentConfig.from_dict(config or {})
-        for profile in self._added.values():
-            self.settings.add_profile(profile)
+        """Take settings, see SubagentConfig, over those of the settings files; profiles from code stay."""
+        self._given = dict(config or {})
+        self._settle()
         self._catalogue = None
         if self._engine is not None:
             self._engine.reconfigure(Planner(self.settings, self.catalogue))
@@ -49,6 +50,12 @@ class Delegation(Plugin):
         if self._runtime is runtime and self._engine is not None:
             return
         self._runtime, self._catalogue = runtime, None
+        self._settle()
+        lead = runtime.registry.get_plugin(self.name) if runtime.registry is not None else None
+        if isinstance(lead, Delegation) and lead is not self:  # one engine for all, also where it was never exposed
+            lead.attach(runtime)
+            self.settings, self._catalogue, self._engine = lead.settings, lead.catalogue, lead.engine
+            return
         children = tuple(each for each in self.tools() if each.name in STATE_TOOLS)
         self._engine = Engine(runtime, Planner(self.settings, self.catalogue), child_tools=children)
         waiting, self._on_attach = self._on_attach, []
@@ -61,6 +68,12 @@ class Delegation(Plugin):
         self.settings.add_profile(profile)
         if self._catalogue is not None:
             self._catalogue.add(profile)
+
+    def remove_profile(self, name: str) -> bool:
+        """Take back a profile that was added from code; False if there is none."""
+        self._added.pop(name, None)
+        known = self.settings.profiles.pop(name, None) is not None
+        return self.catalogue.remove(name) or known
 
     def set_ui_hooks(self, hooks: Any) -> Callable[[], None]:
         """Report every agent's life to an object with any of the `on_…` methods; returns the way out."""
@@ -83,10 +96,18 @@ class Delegation(Plugin):
         self._when_attached(lambda runtime: runtime.set_retry_callback(callback))
 
     @property
+    def engine(self) -> Engine:
+        """The engine that runs the subagents."""
+        if self._engine is None:
+            raise SubagentConfigError("the subagent plugin has no runtime yet: call client.configure_tools() first")
+        return self._engine
+
+    @property
     def catalogue(self) -> ProfileCatalogue:
         """The profiles, from code and from files."""
         if self._catalogue is None:
             runtime = self._runtime
+            registry = runtime.registry if runtime is not None else None
             made = ProfileCatalogue(
                 runtime.workspace if runtime is not None else None,
                 profiles_dir=self.settings.profiles_dir,
@@ -94,13 +115,21 @@ class Delegation(Plugin):
                 agent_dirs=self.settings.agent_dirs,
                 auto_discover=self.settings.auto_discover_profiles,
                 trust_workspace=runtime.trust_workspace if runtime is not None else False,
+                still_trusted=lambda: runtime is not None and runtime.is_trusted_now(),
+                plugin_profiles=PluginProfiles(registry) if registry is not None else None,
             )
             for profile in self.settings.profiles.values():
                 made.add(profile)
-            if runtime is not None and runtime.registry is not None:
-                made.follow_plugins(PluginProfiles(runtime.registry))
             self._catalogue = made
         return self._catalogue
+
+    def _settle(self) -> None:
+        """Work out the settings: files say something only once the workspace is known."""
+        known = tuple(each.name for each in fields(SubagentConfig))
+        written = self._runtime.settings.subagent_options(known) if self._runtime is not None else {}
+        self.settings = SubagentConfig.from_dict({**written, **self._given})
+        for profile in self._added.values():
+            self.settings.add_profile(profile)
 
     def _when_attached(self, begin: Callable[[JaatoRuntime], object]) -> None:
         if self._runtime is None:
@@ -110,9 +139,7 @@ class Delegation(Plugin):
 
     def _called(self, context: ToolContext) -> tuple[Engine, Caller]:
         """The engine, and who calls a tool."""
-        if self._engine is None:
-            raise SubagentConfigError("the subagent plugin has no runtime yet: call client.configure_tools() first")
-        return self._engine, self._engine.caller(context)
+        return self.engine, self.engine.caller(context)
 
     def _found(self, context: ToolContext, *names: str | None) -> tuple[Engine, Caller, Subagent]:
         """The subagent that a call means, by the first id or name it gives."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shared.definitions.usable_tools import tool_notes
 from shared.providers.base import ToolSet
 from shared.subagents.engine import Engine, SpawnCall
 from shared.subagents.prompt import system_instructions, task_message
@@ -34,6 +35,7 @@ def dry_run_report(engine: Engine, caller: Caller, call: SpawnCall) -> dict[str,
         "provider_from": plan.provider.level,
         "plugins": list(plan.plugins),
         "tools": [tool.name for tool in tools],
+        **({"notes": list(notes)} if (notes := tool_notes(plan.profile)) else {}),
         "max_turns": plan.profile.max_turns,
         "estimated_prefix_tokens": prefix,
         "estimated_prefix_cost_usd": None if cost is None else float(cost),

@@ -39,7 +39,7 @@ class Room:
 def page(result: SubagentResult, room: int, offset: int = 0) -> dict[str, Any]:
     """A result with as much of its response as fits from `offset` on; `next_offset` leads to the rest.
 
-    A structured value that does not fit is left out: it is what the response says.
+    A structured value that does not fit is left out, and so are findings: they are what the response says.
     """
     answer = {**result.as_dict(), "complete": True}
     if result.error is not None:
@@ -51,6 +51,11 @@ def page(result: SubagentResult, room: int, offset: int = 0) -> dict[str, Any]:
             answer["structured_left_out"] = "too long: page through the response and read it as JSON"
         else:
             room = max(room - size, min(room, _SMALLEST // 2))
+    if result.findings:
+        shown = fitting(answer["findings"], room // 2)
+        room -= _size(shown)
+        if unshown := len(result.findings) - len(shown):
+            answer |= {"findings": shown, "findings_not_shown": unshown}
     return answer | _piece(result.response, room, offset)
 
 

@@ -1,0 +1,54 @@
+"""The keys of the chat, beyond those of the line editor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.filters import Condition, has_focus
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+
+@dataclass(frozen=True)
+class Actions:
+    """What keys do."""
+
+    submit: Callable[[], object]
+    interrupt: Callable[[], object]
+    leave: Callable[[], object]
+    turn_to_question: Callable[[], object]
+
+
+def chat_keys(message: Buffer, answer: Buffer, actions: Actions) -> KeyBindings:
+    """The bindings; a message may have several lines, an answer has one."""
+    keys = KeyBindings()
+    in_message = has_focus(message)
+
+    @keys.add("enter", filter=in_message)
+    def _submit(event: KeyPressEvent) -> None:
+        if message.document.current_line_before_cursor.endswith("\\"):
+            message.delete_before_cursor()
+            message.newline(copy_margin=False)
+        else:
+            actions.submit()
+
+    @keys.add("escape", "enter", filter=in_message)
+    @keys.add("c-j", filter=in_message)
+    def _newline(event: KeyPressEvent) -> None:
+        message.newline(copy_margin=False)
+
+    @keys.add("c-c")
+    @keys.add("<sigint>")
+    def _interrupt(event: KeyPressEvent) -> None:
+        actions.interrupt()
+
+    @keys.add("c-d", filter=Condition(lambda: not message.text and not answer.text))
+    def _leave(event: KeyPressEvent) -> None:
+        actions.leave()
+
+    @keys.add("c-t")
+    def _turn(event: KeyPressEvent) -> None:
+        actions.turn_to_question()
+
+    return keys
