@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 import subprocess
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +126,9 @@ def test_nobody_is_left_to_cancel_it(tmp_path: Path) -> None:
 
 def test_a_process_that_does_not_answer(tmp_path: Path) -> None:
     with working(tmp_path, "ann") as worker:
-        worker.process.send_signal(signal.SIGSTOP)  # it stands still, alive
+        with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as store:
+            store.execute("BEGIN IMMEDIATE")  # it must not stand still in the middle of a write
+            worker.process.send_signal(signal.SIGSTOP)  # it stands still, alive
         done = runs(tmp_path, "cancel", "ann", "--timeout", "0")
         worker.process.send_signal(signal.SIGCONT)
         assert done.returncode == 2

@@ -25,6 +25,7 @@ from shared.cli.chat.approvals import ChatChannel
 from shared.cli.chat.completion import SlashCompleter
 from shared.cli.chat.keys import Actions, chat_keys
 from shared.cli.chat.layout import chat_layout
+from shared.cli.chat.lines import Lines
 from shared.cli.chat.live import LiveView
 from shared.cli.chat.printer import FRAME_SECONDS, Printer
 from shared.cli.chat.questions import Questions
@@ -54,7 +55,7 @@ class ChatApp:
     def __init__(self, client: JaatoClient, channel: ChatChannel, *, history: History) -> None:
         self._client = client
         self._interrupted: int | None = None  # in which turn Ctrl+C was pressed, if nothing was typed since
-        self._commands = 0  # that run
+        self._lines = Lines()
         self._console = Console(file=sys.stdout)
         self._renderer = Renderer(self._console)
         self._printer = Printer(self._renderer, columns=lambda: self._size()[1])
@@ -187,29 +188,30 @@ class ChatApp:
         self._interrupted = None
         self._questions.turned_away()
         if self._slash.is_command(text):
-            self.show(Text(f"> {plain(text)}", style="bold"))
-            self._commands += 1
-            workers.submit(partial(self._command, text))
+            self._do(text)
         else:
             self._say(text)
 
+    def _do(self, command: str) -> None:
+        self.show(Text(f"> {plain(command)}", style="bold"))
+        work = partial(self._slash.run, command)
+        if self._slash.is_aside(command):
+            workers.submit(work)
+        else:
+            self._lines.submit(work)
+
     def _say(self, text: str) -> None:
-        note = "  (joins the turn under way)" if self._turns.is_busy else ""
+        waits = self._lines.is_busy
+        note = "  (after the command above)" if waits else "  (joins the turn under way)" if self._turns.is_busy else ""
         self.show(Text(f"> {plain(text)}", style="bold green").append(note, style="not bold dim"))
-        self._send(text)
+        if waits:  # what the command changes holds for this message
+            self._lines.submit(partial(self._send, text))
+        else:
+            self._send(text)
 
     def _send(self, text: str) -> None:
         self._live.since = self._board.clock()
         self._turns.say(text)
-
-    def _command(self, text: str) -> None:
-        try:
-            self._slash.run(text)
-        finally:
-            self._printer.soon(self._command_ended)
-
-    def _command_ended(self) -> None:
-        self._commands -= 1
 
     def _answered(self, buffer: Buffer) -> bool:
         self._questions.answer(buffer.text)
@@ -231,7 +233,7 @@ class ChatApp:
             self._message.reset()
         else:
             self._interrupted = self._turns.begun  # before the stop: the turn that waits begins at once
-            stopped = self._turns.stop() or (self._commands > 0 and self._slash.stop())
+            stopped = self._turns.stop() or (self._lines.is_busy and (self._slash.stop() or self._lines.release()))
             if stopped and (others := self._slash.background()):
                 text = f"These go on in the background: {', '.join(others)}. /agents cancel NAME stops one."
                 self.show(Text(plain_line(text, 400), style="yellow"))
@@ -246,7 +248,7 @@ class ChatApp:
     def _hint(self) -> str:
         if self._is_leaving:
             return "Ctrl+C again leaves"
-        return "working, Ctrl+C stops" if self._turns.is_busy else "/help"
+        return "working, Ctrl+C stops" if self._turns.is_busy or self._lines.is_busy else "/help"
 
 
 def _output() -> Output:

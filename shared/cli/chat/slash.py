@@ -35,6 +35,7 @@ class SlashCommand:
     description: str
     run: Callable[[str], object]
     complete: Callable[[Sequence[str]], Sequence[CommandCompletion]] = lambda words: ()
+    is_aside: bool = True  # changes nothing for what is typed next, so it waits for nothing
 
 
 class SlashCommands:
@@ -57,7 +58,11 @@ class SlashCommands:
             SlashCommand("help", "All commands and keys", self._help),
             SlashCommand("agents", "The agents; cancel ID stops one", self._agents, self._complete_agents),
             SlashCommand(
-                "model", "The model, or another one: NAME or PROVIDER:NAME", self._model, self._complete_model
+                "model",
+                "The model, or another one: NAME or PROVIDER:NAME",
+                self._model,
+                self._complete_model,
+                is_aside=False,
             ),
             SlashCommand("tools", "The tools that the model has", self._tools),
             SlashCommand("quit", "Leave", lambda rest: leave()),
@@ -69,14 +74,19 @@ class SlashCommands:
         word = line.split(maxsplit=1)[0] if line.strip() else ""
         return line.startswith("/") and len(word) > 1 and "/" not in word[1:]
 
+    def is_aside(self, line: str) -> bool:
+        """Whether a command may overtake what was typed before it."""
+        own = self._own.get(_parted(line)[0])
+        return own is not None and own.is_aside
+
     def run(self, line: str) -> bool:
         """Run a command to its end; False if it failed, which is said."""
-        name, _, rest = line.strip()[1:].partition(" ")
+        name, rest = _parted(line)
         try:
             if name in self._own:
-                self._own[name].run(rest.strip())
+                self._own[name].run(rest)
             else:
-                self._foreign(name, rest.strip())
+                self._foreign(name, rest)
         except JaatoError as error:
             self._show(Text(plain(str(error)), style="red"))
             return False
@@ -207,3 +217,9 @@ class SlashCommands:
                 log.debug("no list of models", exc_info=True)
                 self._models = []
         return [CommandCompletion(plain_line(name)) for name in self._models]
+
+
+def _parted(line: str) -> tuple[str, str]:
+    """The name of a command, and the rest of its line."""
+    name, _, rest = line.strip()[1:].partition(" ")
+    return name, rest.strip()

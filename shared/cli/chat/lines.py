@@ -1,0 +1,58 @@
+"""Lines: what was typed takes effect in the order it was typed, without holding up the terminal."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+
+from shared.executors.threads import workers
+
+Work = Callable[[], object]
+
+
+class Lines:
+    """One line at a time in a thread of its own; the next begins when the one above it has ended."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: deque[Work] = deque()
+        self._under_way: object | None = None  # stands for the thread that works through the lines
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a line is under way."""
+        return self._under_way is not None
+
+    def submit(self, work: Work) -> None:
+        """Do what a line says, after all that was typed before it."""
+        with self._lock:
+            self._waiting.append(work)
+            if self._under_way is None:
+                self._begin()
+
+    def release(self) -> bool:
+        """Let those that wait go on beside the one under way; False if none waits."""
+        with self._lock:
+            if not self._waiting:
+                return False
+            self._begin()
+            return True
+
+    def _begin(self) -> None:
+        self._under_way = mine = object()
+        workers.submit(partial(self._work, mine))
+
+    def _work(self, mine: object) -> None:
+        while (work := self._next(mine)) is not None:
+            work()
+
+    def _next(self, mine: object) -> Work | None:
+        with self._lock:
+            if self._under_way is not mine:  # released: another thread goes on
+                return None
+            if self._waiting:
+                return self._waiting.popleft()
+            self._under_way = None
+            return None
