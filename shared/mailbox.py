@@ -21,6 +21,19 @@ class Told(str):
         return told
 
 
+class Letter(str):
+    """A text that waits in the store as well: once it is in its reader's stored history, it is taken out there."""
+
+    key: int = 0
+
+    @staticmethod
+    def of(text: str, key: int) -> Letter:
+        """A text under its key in the store."""
+        letter = Letter(text)
+        letter.key = key
+        return letter
+
+
 class Mailbox:
     """Messages left by anyone, sources that are asked, and a callback for what a user typed meanwhile."""
 

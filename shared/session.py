@@ -113,7 +113,7 @@ class JaatoSession(SessionTurns):
 
     def steer(self, text: str) -> None:
         """Leave a message that the model reads before its next call in the turn under way, or the next one."""
-        self.mail.leave(text)
+        self.mail.leave(text if self.recorder is None else self.recorder.post(text))
 
     def set_mid_turn_prompt_callback(self, callback: Callable[[], str | None] | None) -> None:
         """Ask this callable before each model call for something the user said in the meantime."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from shared.errors import StoreError
 from shared.store import owners, writes
 from shared.store.codec import decode_result
+from shared.store.mail import left_over
 from shared.store.reader import Reader
 from shared.store.recorder import Recorder
 from shared.store.records import AgentRecord, ConversationRecord, ToolCallRecord
@@ -111,13 +112,18 @@ def resume(session: JaatoSession, store: Store, conversation: str) -> Conversati
     return made
 
 
-def take_up(session: JaatoSession, store: Store, agent: int) -> Recorder:
-    """Give an idle session the stored history of an agent, with an answer to every call, and go on keeping it."""
+def take_up(session: JaatoSession, store: Store, agent: int, *, run: int | None = None) -> Recorder:
+    """Give an idle session the stored history of an agent, with an answer to every call, and go on keeping it.
+
+    Letters that nobody has read wait for it again; with `run` those from before that run, for newer ones are in memory.
+    """
     stored = store.reader.history(agent)
     recorder = Recorder(store, agent, [each.key for each in stored])
     asked = max([each.key for each in stored if each.message.role is Role.MODEL], default=0)
     answers = Answers(store.reader.tool_calls(agent, after=asked), recorder)
     session.take_up([each.message for each in stored], recorder, answers)
+    for letter in left_over(store, agent, before=run):
+        session.mail.leave(letter)
     return recorder
 
 

@@ -26,7 +26,7 @@ from shared.store.records import (
     ToolCallRecord,
 )
 from shared.store.recovery import abandoned, recover
-from shared.store.rows import CONVERSATION, STATE, UNREADABLE, agent_of, checked, message_of, run_of
+from shared.store.rows import CONVERSATION, MAIL, STATE, UNREADABLE, agent_of, checked, message_of, run_of
 
 _BELOW = """WITH RECURSIVE below (agent_id) AS (
     SELECT agent_id FROM agents WHERE conversation = :conversation AND parent_id = :agent_id
@@ -133,6 +133,12 @@ class Reader:
             query = "SELECT key, body, at FROM messages WHERE agent = ? AND key > ? ORDER BY key"
             rows += db.execute(query, (agent, after)).fetchall()
             return [message_of(row) for row in rows]
+
+    def mail(self, agent: int, *, before: int | None = None) -> list[tuple[int, str]]:
+        """Keys and texts of the letters that an agent has not read, oldest first; `before` a key, the older ones."""
+        query = "SELECT key, body FROM mail WHERE agent = ?1 AND (?2 IS NULL OR key < ?2) ORDER BY key"
+        with self._read() as db:
+            return [(key, text) for key, text in (checked(row, MAIL) for row in db.execute(query, (agent, before)))]
 
     def tool_calls(self, agent: int, *, after: int = 0) -> list[ToolCallRecord]:
         """The tool calls of an agent, oldest first, those at work included; `after` a message's key, newer ones."""

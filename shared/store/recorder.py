@@ -10,8 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.ledger import LedgerRow
-from shared.mailbox import Told
+from shared.mailbox import Letter, Told
 from shared.store import writes
+from shared.store.mail import post
 from shared.types import FunctionCall, Message, Role, ToolResult
 
 if TYPE_CHECKING:
@@ -55,11 +56,14 @@ class Recorder:
     def appended(self, message: Message) -> None:
         """A message was added at the end."""
         told: tuple[int, ...] = ()
+        letters: tuple[int, ...] = ()
         if message.role is Role.TOOL and self._told:
             told, self._told = tuple(self._told), []
         elif message.role is Role.USER:
-            told = tuple(run for part in message.parts if isinstance(part.text, Told) for run in part.text.runs)
-        self._keys.append(self._say(message, told))
+            texts = [part.text for part in message.parts]
+            told = tuple(run for text in texts if isinstance(text, Told) for run in text.runs)
+            letters = tuple(text.key for text in texts if isinstance(text, Letter))
+        self._keys.append(self._say(message, told, letters))
 
     def replaced(self, former: Sequence[Message], fresh: Sequence[Message]) -> None:
         """Other messages stand in place of all; those that stayed keep their place in the store."""
@@ -90,13 +94,19 @@ class Recorder:
             call.append(run)
         self._told.append(run)
 
+    def post(self, text: str) -> Letter:
+        """Keep a text that waits for the agent's next model call; it is on disk when this returns."""
+        letter = post(self.store, self.agent, text)
+        self.store.commit()
+        return letter
+
     def settle(self) -> None:
         """A turn is over: whatever its calls told of has been told."""
         if self._told:
             told, self._told = tuple(self._told), []
             self.store.put(partial(writes.tell, told))
 
-    def _say(self, message: Message, told: tuple[int, ...] = ()) -> int:
+    def _say(self, message: Message, told: tuple[int, ...] = (), letters: tuple[int, ...] = ()) -> int:
         key = self.store.mint()
-        self.store.put(partial(writes.say, key, self.agent, message, time.time(), told))
+        self.store.put(partial(writes.say, key, self.agent, message, time.time(), told, letters))
         return key

@@ -17,6 +17,7 @@ UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticErro
 LATEST = 253_402_300_800.0  # the end of the year 9999: later moments cannot be shown
 CONVERSATION = ["str", "int", "str", "time"]
 TOOL_CALL = ["int", "str", "str", "time", "time?", "int?", "str?", "str?", "str?"]
+MAIL = ["int", "str"]
 STATE = ["str", "str", "int", "time?"]
 _AGENT = ["int", "str", "str", "str?", "str", "int", "str", "str?", "str", "str", "json", "time", "time?", "int"]
 _RUN = ["int", "int", "int", "str", "int", "str", "time", "time?", "time?", "json?", "time?"]

@@ -49,6 +49,10 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE agents ADD COLUMN cleanup INTEGER NOT NULL DEFAULT 0",
         "ALTER TABLE tool_calls ADD COLUMN tells TEXT",
     ),
+    (
+        "CREATE TABLE mail (key INTEGER PRIMARY KEY, agent INTEGER NOT NULL, body TEXT NOT NULL, at REAL NOT NULL)",
+        "CREATE INDEX mail_by_agent ON mail (agent)",
+    ),
 )
 VERSION = len(STEPS)
 #: What removes everything that belongs to one agent.
@@ -59,6 +63,7 @@ REMOVE_AGENT = (
     "DELETE FROM tool_calls WHERE agent = ?",
     "DELETE FROM ledger WHERE agent = ?",
     "DELETE FROM requests WHERE agent = ?",
+    "DELETE FROM mail WHERE agent = ?",
     "DELETE FROM agents WHERE key = ?",
 )
 

@@ -95,11 +95,31 @@ def close_agents(agents: Sequence[int], db: sqlite3.Connection) -> None:
     db.executemany("UPDATE agents SET closed_at = ? WHERE key = ? AND closed_at IS NULL", [(now, a) for a in agents])
 
 
-def say(key: int, agent: int, message: Message, at: float, told: Sequence[int], db: sqlite3.Connection) -> None:
-    """A message is in an agent's history, and with it the results of the runs it tells of have been delivered."""
+def say(
+    key: int,
+    agent: int,
+    message: Message,
+    at: float,
+    told: Sequence[int],
+    letters: Sequence[int],
+    db: sqlite3.Connection,
+) -> None:
+    """A message is in an agent's history: the results it tells of are delivered, the letters it consists of read."""
     db.execute("INSERT INTO messages VALUES (?, ?, ?, ?)", (key, agent, encode_message(message), at))
     if told:
         tell(told, db)
+    if letters:
+        drop_mail(letters, db)
+
+
+def add_mail(key: int, agent: int, text: str, at: float, db: sqlite3.Connection) -> None:
+    """A letter waits for an agent's next model call."""
+    db.execute("INSERT INTO mail VALUES (?, ?, ?, ?)", (key, agent, _clean(text), at))
+
+
+def drop_mail(letters: Iterable[int], db: sqlite3.Connection) -> None:
+    """Letters were read, or taken back."""
+    db.executemany("DELETE FROM mail WHERE key = ?", [(key,) for key in letters])
 
 
 def rewrite(agent: int, after: int, keys: Sequence[int], db: sqlite3.Connection) -> None:

@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from shared.mailbox import Letter
 from shared.session import JaatoSession
+from shared.store.mail import post, withdraw
+from shared.store.store import Store
 from shared.subagents.plan import Plan
 from shared.subagents.result import Status
 from shared.subagents.run import Run, drained
@@ -42,9 +45,16 @@ class Subagent:
     _run: Run | None = None
     _mail: list[str] = field(default_factory=list)
 
-    def tell(self, message: str) -> None:
-        """Leave a message for its next model call."""
-        self._mail.append(message)
+    def tell(self, message: str) -> str:
+        """Leave a message for its next model call; where there is a store, it is on disk when this returns."""
+        store = self._store
+        if store is None:
+            self._mail.append(message)
+            return message
+        letter = post(store, self.stored, message)
+        self._mail.append(letter)
+        store.commit()
+        return letter
 
     def take_mail(self) -> list[str]:
         """The messages that wait, each once."""
@@ -56,12 +66,20 @@ class Subagent:
         return bool(self._mail)
 
     def take_back(self, message: str) -> bool:
-        """Withdraw a message that nobody has read; False if it was read."""
+        """Withdraw what `tell` returned, if nobody has read it; False if somebody has."""
         try:
             self._mail.remove(message)
         except ValueError:
             return False
+        if (store := self._store) is not None and isinstance(message, Letter):
+            withdraw(store, message)
         return True
+
+    @property
+    def _store(self) -> Store | None:
+        """Where it is kept, if it is."""
+        conversation = self.run.seat.tree.conversation
+        return conversation.store if conversation is not None and self.stored else None
 
     @property
     def run(self) -> Run:

@@ -25,7 +25,7 @@ def show(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def say(store: Store, agent: AgentRecord, message: Message) -> None:
-    store.put(partial(writes.say, store.mint(), agent.key, message, agent.created_at, ()))
+    store.put(partial(writes.say, store.mint(), agent.key, message, agent.created_at, (), ()))
 
 
 def tell(store: Store, agent_id: str, answer: str, *, tool_says: str = "42 lines") -> AgentRecord:

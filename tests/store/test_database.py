@@ -97,6 +97,7 @@ def test_version_1_is_brought_up_to_date_with_all_it_holds(tmp_path: Path) -> No
         [run] = store.reader.runs(7)
         assert run.result == {"status": "completed", "response": "kept"}
         assert store.requests() == []
+        assert store.reader.mail(7) == []
     with sqlite3.connect(path) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (VERSION,)
 

@@ -29,3 +29,4 @@ def test_kill_9_at_random_moments_under_load(tmp_path: Path) -> None:
     assert seen["kills"] == KILLS
     assert seen["completed"] > 50, "it worked between the kills"
     assert seen["interrupted"] > 5, "some were killed at work"
+    assert seen["letters"] > 5, "some were told something"

@@ -15,6 +15,7 @@ from shared.providers.base import ModelRequest
 from shared.providers.script import Step
 from shared.store import Reader
 from shared.store.conversations import UNKNOWN
+from shared.store.mail import LATE
 from shared.subagents.inbox import HEAD
 from shared.testing import check_history
 from shared.types import Role
@@ -302,3 +303,26 @@ def test_shared_values_that_many_write_at_once_come_back_as_they_were(path: Path
         assert [stage.call("get_shared_state", key=f"key {number}") for number in range(3)] == before
         assert sum(each["version"] for each in before) == 120
         assert stage.call("get_shared_state", key="lease")["value"] is None, "its time was up"
+
+
+def test_what_a_child_was_told_and_had_not_read_is_read_when_it_goes_on_and_once(path: Path) -> None:
+    crash("with_unread_mail", path)
+    play = Play("noted", lambda request: "went on")
+    with hosted(path, play, resume=True) as stage:
+        stage.call("continue_subagent", agent_id="sawyer", message="go on")
+        assert user_texts(play.child_requests[-1]) == [
+            "saw oak",
+            "go on",
+            f"{LATE}\nuse the fine blade",
+            f"{LATE}\nand hurry",
+        ]
+        stage.call("continue_subagent", agent_id="measurer", message="go on")
+        assert user_texts(play.child_requests[-1]) == ["measure elm", "mind the knots", "go on"], "it was read before"
+        stage.ask("hello")
+        assert f"{LATE}\n[the user has lunch]" in user_texts(play.parent_requests[-1])
+    with hosted(path, play, resume=True) as stage:
+        for name in ("sawyer", "measurer"):
+            stage.call("continue_subagent", agent_id=name, message="once more")
+            assert user_texts(play.child_requests[-1])[-1] == "once more"
+        stage.ask("again")
+        assert sum("lunch" in text for text in user_texts(play.parent_requests[-1])) == 1

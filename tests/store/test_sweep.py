@@ -26,7 +26,7 @@ def ended(store: Store, agent_id: str, *, days: float, parent: str | None = "mai
     run = add_run(store, agent)
     end_run(store, run, at=at)
     store.put(partial(writes.tell, [run] if told else []))
-    store.put(partial(writes.say, store.mint(), agent.key, TASK, at, ()))
+    store.put(partial(writes.say, store.mint(), agent.key, TASK, at, (), ()))
     return agent
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from support.stores import python
-from support.subagents import PATIENCE, Acts, Play, Stage, answers_in, calling, is_child, task_of
+from support.subagents import PATIENCE, Acts, Play, Stage, answers_in, calling, is_child, task_of, user_texts
 
 from shared import JaatoClient, Plugin, PluginRegistry, tool
 from shared.plugins.subagent import SubagentPlugin
@@ -111,6 +111,31 @@ def at_a_tool(path: Path) -> None:
         stage.call("set_shared_state", key="plan", value={"step": 3})
         stage.launch("saw oak", name="sawyer", **budget)
         threading.Event().wait()
+
+
+def with_unread_mail(path: Path) -> None:
+    """A subagent saws, and was told something while it did; another was told something and has read it."""
+
+    def child(request: ModelRequest) -> Step:
+        if task_of(request) == "saw oak":
+            return calling(("rest", {"wood": "oak"}))
+        return calling(("measure", {"wood": "elm"})) if "mind the knots" not in user_texts(request) else _ready()
+
+    with hosted(path, Play("noted", child)) as stage:
+        stage.client.keep_conversation()
+        stage.client.get_session().steer("[the user has lunch]")
+        sawyer = stage.launch("saw oak", name="sawyer")
+        assert RESTING.wait(PATIENCE)
+        for text in ("use the fine blade", "and hurry"):
+            assert stage.call("send_to_subagent", agent_id=sawyer, message=text)["success"]
+        measurer = stage.launch("measure elm", name="measurer", inline_config={"max_turns": 10_000})
+        stage.call("send_to_subagent", agent_id=measurer, message="mind the knots")
+        threading.Event().wait()
+
+
+def _ready() -> Step:
+    ready()
+    return ""
 
 
 def at_parallel_tools(path: Path) -> None:

@@ -38,12 +38,18 @@ CONVERSATION = 12  # kills that one conversation lives through
 FILE = 48  # kills that one store lives through
 LINES = (0, 1, 1, 2, 3, 5, 8, 13, 21)  # that a child has told when its end is near: 0 while it opens the store
 LONGEST = 0.03  # seconds that it has left then
+SENT = "it reads this before its next model call"
 AGENT = re.compile(r"subagent_[0-9a-f]{8}")
 
 
 def answer_to(task: str) -> str:
     """What a subagent answers: long enough to take several pages, and known beforehand."""
     return f"{task}: " + hashlib.sha256(task.encode()).hexdigest() * (1 + len(task) * 7 % 60)
+
+
+def letter_to(agent_id: str) -> str:
+    """What the main model tells a subagent that works."""
+    return f"dear {agent_id}"
 
 
 class Teller:
@@ -62,6 +68,7 @@ class Cast:
 
     def __init__(self, teller: Teller, round_: str) -> None:
         self._teller, self._round = teller, round_
+        self._turns = 0  # in every other one nobody is waited for, so that letters find their readers at work
 
     def __call__(self, request: ModelRequest) -> Step:
         return self._child(request) if is_child(request) else self._main(request)
@@ -74,9 +81,15 @@ class Cast:
     def _main(self, request: ModelRequest) -> Step:
         self._hear(request.messages)
         said = sum(message.role is Role.MODEL for message in request.messages)
+        self._turns += not request.messages[-1].results
         tasks = [f"{self._round}/{said}/{number}" for number in range(4)]
-        calls = [("spawn_subagent", {"task": task, "background": number > 0}) for number, task in enumerate(tasks)]
-        return Reply("", tuple(calls)) if not request.messages[-1].results else "noted"
+        alone = self._turns % 2 == 0
+        calls = [("spawn_subagent", {"task": each, "background": alone or each != tasks[0]}) for each in tasks]
+        if not request.messages[-1].results:
+            return Reply("", tuple(calls))
+        started = [answer["agent_id"] for answer in _answers(request.messages[-1]) if answer.get("background")]
+        sent = [("send_to_subagent", {"agent_id": agent_id, "message": letter_to(agent_id)}) for agent_id in started]
+        return Reply("", tuple(sent)) if sent else "noted"
 
     def _hear(self, messages: Any) -> None:
         """Tell what is new in a request: results of tools, and announcements."""
@@ -86,6 +99,8 @@ class Cast:
             for answer in _answers(message):
                 if answer.get("status") == "completed":
                     self._teller.tell("result", answer["agent_id"])
+                elif answer.get("message") == SENT:
+                    self._teller.tell("sent", answer["agent_id"])
             if message.role is Role.USER and (message.text or "").startswith(HEAD):
                 for agent_id in AGENT.findall(message.text or ""):
                     self._teller.tell("announced", agent_id)
@@ -155,6 +170,12 @@ class Audit:
         self._seen = 0
         self.completed = 0
         self.interrupted = 0
+        self.letters = 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How much of each was seen."""
+        return {"completed": self.completed, "interrupted": self.interrupted, "letters": self.letters}
 
     def check(self, told: list[list[str]]) -> None:
         """After one kill: the database is sound, and what was told is true."""
@@ -170,6 +191,9 @@ class Audit:
             for word, agent_id, *_ in told:
                 if word in ("result", "completed"):
                     self._require_whole(reader, agents[agent_id])
+                if word == "sent":
+                    self._require_letter(reader, agents[agent_id])
+                    self.letters += 1
                 if word == "announced":
                     [run] = reader.runs(agents[agent_id].key)
                     assert run.told_at is not None, f"a model has read of {agent_id}, but that is not stored"
@@ -180,6 +204,12 @@ class Audit:
         assert run.status == "completed", f"{agent.agent_id} answered, but is stored as {run.status}"
         assert run.result is not None
         assert run.result["response"] == answer_to(run.message.text or ""), "the result is not whole"
+
+    def _require_letter(self, reader: Reader, agent: AgentRecord) -> None:
+        letter = letter_to(agent.agent_id)
+        read = sum(each.message.text == letter for each in reader.transcript(agent.key))
+        waits = sum(text == letter for _, text in reader.mail(agent.key))
+        assert read + waits == 1, f"a letter to {agent.agent_id} was read {read} times and waits {waits} times"
 
     def _check_new(self, reader: Reader, agents: list[AgentRecord]) -> None:
         for agent in agents:
@@ -284,7 +314,7 @@ def main(folder: Path, kills: int, seed: int) -> None:
         audit.settle()
         finish(file)
         audit.settle()
-        seen.update(kills=number + 1 - first, completed=audit.completed, interrupted=audit.interrupted)
+        seen.update(kills=number + 1 - first, **audit.counts)
     sys.stdout.write(json.dumps(seen))
 
 

@@ -27,8 +27,8 @@ def delivered(engine: Engine, caller: Caller, agent: Subagent, message: str, unt
                 if agent.run is run:
                     raise
                 continue  # somebody else was quicker: it is at work again
-        agent.tell(message)
-        if not engine.wait(caller, [run], timeout=max(0.0, until - time.monotonic())) or not agent.take_back(message):
+        sent = agent.tell(message)
+        if not engine.wait(caller, [run], timeout=max(0.0, until - time.monotonic())) or not agent.take_back(sent):
             return run
         if run.status not in (Status.COMPLETED, Status.PARTIAL):  # nobody who was killed comes back for a message
             raise SubagentConfigError(f"{agent.agent_id} ended as {run.status.value} before it read the message")

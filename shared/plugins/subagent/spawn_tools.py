@@ -80,10 +80,8 @@ class SpawnTools(Delegation):
         _, _, agent = self._found(context_, agent_id, subagent_id, name)
         if not message.strip():
             raise SubagentConfigError("message: expected what to tell the subagent, got an empty text")
-        live = agent.is_live
-        if live:
-            agent.tell(message)
-        if not live or (not agent.is_live and agent.take_back(message)):
+        sent = agent.tell(message) if agent.is_live else None
+        if sent is None or (not agent.is_live and agent.take_back(sent)):
             raise SubagentConfigError(f"{agent.agent_id} is {agent.status.value}: use continue_subagent")
         return {
             "success": True,
