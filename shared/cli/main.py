@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 from typing import ClassVar
@@ -12,6 +13,7 @@ from shared import __version__
 from shared.errors import JaatoError
 from shared.extras import missing
 
+GARBAGE = 20_000  # new objects after which the interpreter looks for garbage: modules that are loaded leave none
 EXIT_ERROR, EXIT_INTERRUPTED = 2, 130
 
 
@@ -58,6 +60,7 @@ def cli() -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command and leave with its exit code; nobody who mistyped sees a traceback."""
+    gc.set_threshold(GARBAGE)
     try:
         code = cli.main(args=None if argv is None else list(argv), prog_name="jaato", standalone_mode=False)
     except click.exceptions.Exit as leaving:

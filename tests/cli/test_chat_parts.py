@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from shared import Message, Role
+from shared.cli.chat.answer import Answer
 from shared.cli.chat.blocks import BlockStream
 from shared.cli.chat.conversations import Conversation, begin
 from shared.cli.chat.presenting import presented
-from shared.cli.chat.rendering import Answer, Renderer
+from shared.cli.chat.rendering import Renderer
 from shared.cli.chat.setup import guide
 from shared.cli.chat.stray_output import captured
 from shared.cli.host import HostOptions, usual_plugins

@@ -11,7 +11,6 @@ import click
 
 from shared import config
 from shared.cli.host import HostOptions, host_options, open_client, open_usual
-from shared.providers.detect import detect_local
 from shared.registry import PluginRegistry
 from shared.settings import load_settings
 
@@ -37,6 +36,8 @@ def chat(again: bool, resume: str | None, **given: Any) -> None:
     wanted, settings = HostOptions.of(**given), load_settings()
     options = with_provider(wanted, settings)
     if options is None:
+        from shared.providers.detect import detect_local
+
         _no_model(guide(wanted, settings, detect_local()))
         return
     registry, problems = open_usual(options, settings)

@@ -9,7 +9,6 @@ from typing import Protocol
 from rich.console import RenderableType
 from rich.text import Text
 
-from shared.cli.chat.rendering import Answer
 from shared.cli.plain_text import plain
 from shared.errors import ConfigError, unknown_name
 from shared.session import JaatoSession
@@ -61,6 +60,8 @@ def begin(session: JaatoSession, conversations: Conversations | None, wanted: st
 
 def recalled(history: Sequence[Message]) -> list[RenderableType]:
     """The last things that were said."""
+    from shared.cli.chat.answer import Answer
+
     spoken = [message for message in history if message.text and message.role in (Role.USER, Role.MODEL)]
     shown: list[RenderableType] = [Text(f"Going on after {len(spoken)} messages.", style="dim")]
     for message in spoken[-RECALLED:]:

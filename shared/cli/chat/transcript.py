@@ -11,7 +11,6 @@ from rich.text import Text
 from shared.cli.agent_board import AgentBoard
 from shared.cli.agent_tree import mark_of, used
 from shared.cli.chat.blocks import BlockStream
-from shared.cli.chat.rendering import Answer
 from shared.cli.figures import count, precise
 from shared.cli.plain_text import plain, plain_line
 from shared.cli.view import brief
@@ -102,6 +101,8 @@ class Transcript:
 
 
 def _spaced(blocks: Sequence[str]) -> list[RenderableType]:
+    from shared.cli.chat.answer import Answer
+
     return [thing for block in blocks for thing in (Text(""), Answer(block))]
 
 
