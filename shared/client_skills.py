@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from shared.plugins.skills.plugin import SkillsPlugin
     from shared.registry import PluginRegistry
     from shared.runtime import JaatoRuntime
+    from shared.session import JaatoSession
     from shared.skills.manager import SkillManager
     from shared.subagents.manager import SubagentManager
 
@@ -29,6 +31,7 @@ class SkillFront:
 
     if TYPE_CHECKING:
 
+        def get_session(self) -> JaatoSession: ...
         def get_runtime(self) -> JaatoRuntime: ...
         @property
         def subagent_manager(self) -> SubagentManager: ...
@@ -61,7 +64,7 @@ class SkillFront:
 
         One argument is taken as it is written; of several, those with spaces are kept together.
         """
-        from shared.plugins.skills.forking import profile_for
+        from shared.plugins.skills.forking import guarding, profile_for
 
         arguments = args[0] if len(args) == 1 else " ".join(map(_quoted, args))
         plugin = self._skills_plugin()
@@ -69,7 +72,9 @@ class SkillFront:
         forks, profile = profile_for(skill.info, self.get_runtime())
         if not forks:
             return plugin.manager.activate(name, arguments)
-        result = self.subagent_manager.delegate_sync(profile, text)
+        agent_name = f"{name[:70]}-{secrets.token_hex(4)}"
+        with guarding(skill, self.get_session(), agent_name):
+            result = self.subagent_manager.delegate_sync(profile, text, agent_name=agent_name)
         if not result.success:
             ended = f"{result.status.value}: {result.error}"
             raise SubagentError(f"skill '{name}' ran as a subagent, which ended as {ended}")

@@ -37,8 +37,12 @@ Start = Callable[[CancelToken | None], DelegationHandle]
 
 
 class Options(TypedDict, total=False):
-    """What may be said besides the task: what the subagent should know, what was said before, and what stops it."""
+    """What may be said besides the task: what the subagent should know, what was said before, and what stops it.
 
+    An `agent_name` is the host's own; left out, each delegation gets one that no other has.
+    """
+
+    agent_name: str | None
     context: str | Mapping[str, Any] | None
     context_messages: Sequence[Given] | None
     cancel: CancelToken | None
@@ -164,7 +168,7 @@ class SubagentManager:
 
     def _start(self, call: SpawnCall, subagent_name: str | None, cancel: CancelToken | None = None) -> DelegationHandle:
         delegates = self._delegates()
-        pooled = _is_pooled(delegates, call.profile)
+        pooled = _is_pooled(delegates, call.profile) and call.name is None
         caller, unlink = self._caller(delegates, cancel)
         try:
             run = _spawned(delegates.engine, caller, call, pooled=pooled)
@@ -187,10 +191,12 @@ class SubagentManager:
     ) -> DelegationHandle:
         """Start under a name that nobody else has; the engine knows the profile no longer than that takes."""
         delegates = self._delegates()
-        profile = replace(self._settled(definition), name=call.name or "", visibility="internal")
+        profile = replace(self._settled(definition), name=_own_name(call), visibility="internal")
         delegates.catalogue.add(profile)
         try:
-            return self._start(replace(call, profile=profile.name), definition.profile.name, cancel)
+            return self._start(
+                replace(call, profile=profile.name, name=call.name or profile.name), definition.profile.name, cancel
+            )
         finally:
             delegates.catalogue.remove(profile.name)
 
@@ -209,15 +215,15 @@ def _call(
     config_name: str | None,
     task: str,
     *,
+    agent_name: str | None = None,
     context: str | Mapping[str, Any] | None = None,
     context_messages: Sequence[Given] | None = None,
     cancel: CancelToken | None = None,
 ) -> tuple[SpawnCall, CancelToken | None]:
-    """What is asked of the engine, under a name of its own: no two delegations are ever the same one."""
+    """What is asked of the engine, and what stops it."""
     if not isinstance(task, str) or not task.strip():
         raise SubagentConfigError("task: expected what the subagent should do, got an empty text")
-    name = f"{(config_name or NO_PROFILE)[:70]}-{secrets.token_hex(4)}"
-    return SpawnCall(task, config_name, name, context, history=given_history(context_messages)), cancel
+    return SpawnCall(task, config_name, agent_name, context, history=given_history(context_messages)), cancel
 
 
 def _is_pooled(delegates: Delegates, name: str | None) -> bool:
@@ -230,12 +236,19 @@ def _is_pooled(delegates: Delegates, name: str | None) -> bool:
 
 
 def _spawned(engine: Engine, caller: Caller, call: SpawnCall, *, pooled: bool) -> Run:
-    """A run of its own, by an agent of the pool where there is one; an equal task that is live is another's."""
+    """A run of its own, by an agent of the pool where there is one; an equal task that is live is another's.
+
+    Under a name of its own no two delegations are ever the same one.
+    """
     if pooled:
-        run, fresh = engine.spawn(caller, replace(call, name=None))
+        run, fresh = engine.spawn(caller, call)
         if fresh:
             return run
-    return engine.spawn(caller, call)[0]
+    return engine.spawn(caller, replace(call, name=call.name or _own_name(call)))[0]
+
+
+def _own_name(call: SpawnCall) -> str:
+    return f"{(call.profile or NO_PROFILE)[:70]}-{secrets.token_hex(4)}"
 
 
 async def _started(start: Start, cancel: CancelToken | None) -> DelegationHandle:

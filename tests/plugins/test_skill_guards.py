@@ -8,6 +8,7 @@ import pytest
 from support.skill_talk import talking
 from support.skills import write_skill
 
+from shared.errors import SubagentError
 from shared.plugins.subagent import SubagentProfile
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -78,6 +79,16 @@ def test_a_skill_that_runs_as_a_subagent_binds_that_one_and_nobody_else(project:
         assert talk.call("add", a=1) == "2"
         talk.call("spawn_subagent", task="count")
         assert talk.model.childs[-1] == "2"
+        assert not talk.client.get_runtime().hooks.has("before_tool_call")
+
+
+def test_a_skill_that_host_code_runs_as_a_subagent_binds_that_one(project: Path) -> None:
+    write_skill(project / ".jaato/skills", "careful", disallowed_tools="add", context="fork")
+    with talking(project) as talk:
+        with pytest.raises(SubagentError, match="'careful' ran as a subagent, which ended as denied"):
+            talk.client.invoke_skill("careful")
+        assert "not to be used with the skill 'careful'" in talk.model.childs[-1]
+        assert talk.call("add", a=1) == "2"
         assert not talk.client.get_runtime().hooks.has("before_tool_call")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -51,13 +52,18 @@ def fork(
         arguments["inline_config"] = {"model": model}
     toolbox = Toolbox([tool], gate=runtime.broker, hooks=runtime.hooks, profile=session.profile)
     call = FunctionCall(context.call_id or f"skill-{info.name}", SPAWN, arguments)
-    with guards_for(runtime).standing(skill, partial(_is_forked, session, arguments["name"])):
+    with guarding(skill, session, arguments["name"]):
         result = toolbox.run(call, context)
     if isinstance(result.result, dict):
         return {"skill": info.name, **result.result}
     if result.is_error:
         raise SkillValidationError(str(result.result).removeprefix("Error: "))
     return {"skill": info.name, "response": result.result}
+
+
+def guarding(skill: Skill, session: JaatoSession, name: str) -> AbstractContextManager[None]:
+    """While it lasts, what a skill forbids and its hooks hold for the subagent of that name below a session."""
+    return guards_for(session.runtime).standing(skill, partial(_is_forked, session, name))
 
 
 def _is_forked(session: JaatoSession, name: str, agent_id: str | None) -> bool:
