@@ -43,10 +43,14 @@ def fit(messages: Sequence[Message], *, keep: int, ceiling: int) -> Fitted:
     least = accumulate((_least(layout, part) for part in reversed(recent)), initial=fixed)
     fewer = max(1, sum(1 for tokens in least if tokens <= ceiling) - 1)
     recent = recent[-fewer:]
-    needed = fixed + sum(layout.tokens(layout.loose(part)) for part in recent)
     slots = [slot for part in recent for slot in _slots(layout, part)]
-    caps = _choose_caps(slots, excess=needed - ceiling)
-    return Fitted(_shortened(messages, caps), fewer, len(caps))
+    indices = [index for part in recent for index in layout.loose(part)]
+    caps: dict[tuple[int, int], int] = {}
+    fresh = list(messages)
+    while chosen := _choose_caps(slots, excess=fixed + sum(fresh[index].tokens for index in indices) - ceiling):
+        caps |= chosen  # a guess, since sizes are rounded: what it leaves over is looked at again
+        fresh = _shortened(messages, caps)
+    return Fitted(fresh, fewer, len(caps))
 
 
 def _slots(layout: Layout, part: Round) -> list[_Slot]:
@@ -61,8 +65,10 @@ def _slots(layout: Layout, part: Round) -> list[_Slot]:
 
 def _least(layout: Layout, part: Round) -> int:
     """Tokens of a round when all its results are as short as they may become."""
-    excess = sum(max(0, slot.size - _CAPS[-1] - _FRAME) for slot in _slots(layout, part))
-    return layout.tokens(layout.loose(part)) - excess // CHARS_PER_TOKEN
+    least = _CAPS[-1]
+    caps = {(slot.message, slot.part): least for slot in _slots(layout, part) if slot.size > least + _FRAME}
+    short = _shortened(layout.messages, caps)
+    return sum(short[index].tokens for index in layout.loose(part))
 
 
 def _choose_caps(slots: list[_Slot], *, excess: int) -> dict[tuple[int, int], int]:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from support.histories import histories, long_turn, round_of, says, user
 
 from shared.gc.base import GCConfig, GCTriggerReason
+from shared.gc.fit import fit
 from shared.gc.keeper import ContextKeeper
 from shared.gc.loader import load_strategy
 from shared.gc.notes import is_notice
@@ -188,3 +189,16 @@ def test_a_history_in_the_middle_of_one_turn_of_five_hundred_rounds_is_collected
     assert result is not None
     assert result.items_collected == 495
     assert keeper.usage(history).percent_used < 60
+
+
+def test_rounds_that_are_said_to_fit_do_to_the_last_token() -> None:
+    """Sizes are rounded for each message: one token too many, and the next collection would begin anew."""
+    messages = [user("the task")]
+    for number in range(5):
+        asked, answered = round_of("x" * 300, "y" * 300, "z" * (280 + number))
+        messages += [asked, *(Message(Role.TOOL, (part,)) for part in answered.parts)]
+    for ceiling in range(200, 1000):
+        fitted = fit(messages, keep=4, ceiling=ceiling)
+        layout = Layout(fitted.messages)
+        recent = sum(layout.tokens(layout.loose(part)) for part in layout.rounds[-fitted.keep :])
+        assert layout.fixed_tokens + recent <= ceiling or fitted.keep == 1, ceiling
