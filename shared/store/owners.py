@@ -18,8 +18,9 @@ from shared.errors import StoreCorrupt
 EPOCH = 40  # bits of a key that count within one owner; the bits above are the owner's id
 MOST = (1 << (63 - EPOCH)) - 2  # owners whose keys SQLite can hold
 _KEYED = (
-    *(("agents", "key"), ("runs", "key"), ("messages", "key")),
-    *(("histories", "agent"), ("tool_calls", "agent"), ("ledger", "agent")),
+    *(("agents", "key"), ("runs", "key"), ("messages", "key"), ("mail", "key")),
+    *(("runs", "agent"), ("messages", "agent"), ("histories", "agent"), ("tool_calls", "agent"), ("ledger", "agent")),
+    ("mail", "agent"),
 )
 
 
