@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable
 from functools import partial
 
 from shared.executors.threads import workers
+
+log = logging.getLogger(__name__)
 
 Work = Callable[[], object]
 
@@ -46,7 +49,10 @@ class Lines:
 
     def _work(self, mine: object) -> None:
         while (work := self._next(mine)) is not None:
-            work()
+            try:
+                work()
+            except BaseException:  # foreign code may even call sys.exit: the lines below it are still taken
+                log.exception("a line could not be worked through")
 
     def _next(self, mine: object) -> Work | None:
         with self._lock:
