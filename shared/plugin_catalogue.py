@@ -123,6 +123,8 @@ class PluginCatalogue:
 
     def _instance(self, name: str) -> ToolPlugin:
         if name not in self._factories:
+            if name in self.problems:
+                raise PluginError(f"plugin '{name}' cannot be used: {self.problems[name]}")
             hint = "" if self._factories else "Call discover() first."
             raise PluginError(unknown_name("plugin", name, self._factories, hint=hint))
         if (found := self._instances.get(name)) is not None:

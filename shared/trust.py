@@ -96,7 +96,7 @@ class TrustStore:
         try:
             recorded = self._read().get(root)
             if recorded is None:
-                return TrustVerdict(False, "it was never trusted: look at it with `jaato trust`")
+                return TrustVerdict(False, "nobody has trusted it: look at it with `jaato trust`")
             current = _digests(root)
         except TreeRefused as error:
             return TrustVerdict(False, f"{error}", error.path)

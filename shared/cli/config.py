@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from shared.cli.settings_sense import misnamed
 from shared.definitions.source import one_line
 from shared.settings import Settings, config_paths, load_settings, survey
 from shared.settings.hidden import hidden
@@ -72,15 +73,18 @@ def path(as_json: bool) -> None:
 @_json_option
 def check(as_json: bool) -> None:
     """Say everything that is wrong with the settings files. Leaves with 1 if there is an error."""
+    from shared.cli.tool_owners import known_plugins, surveyed
+
     settings = survey()
+    problems = [*settings.problems, *misnamed(settings, known_plugins(surveyed()))]
     if as_json:
-        _print_json([problem.as_dict() for problem in settings.problems])
+        _print_json([problem.as_dict() for problem in problems])
     else:
-        for problem in settings.problems:
+        for problem in problems:
             click.echo(problem.as_line())
-        if not settings.problems:
+        if not problems:
             click.echo(f"{len(settings.files)} file{'' if len(settings.files) == 1 else 's'}, nothing wrong")
-    if any(problem.severity == "error" for problem in settings.problems):
+    if any(problem.severity == "error" for problem in problems):
         raise click.exceptions.Exit(EXIT_PROBLEMS)
 
 

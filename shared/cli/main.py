@@ -68,7 +68,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, click.Abort) as stop:
+        if isinstance(stop.__context__, EOFError):
+            click.echo("jaato: nobody answered: there is no terminal to ask on", err=True)
+            sys.exit(EXIT_ERROR)
         click.echo("jaato: interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)
     except ModuleNotFoundError as error:

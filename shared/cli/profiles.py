@@ -80,7 +80,8 @@ def lint(path: str, strict: bool, as_json: bool, hosts: tuple[str, ...]) -> None
 
     PATH is a file, a folder or a project. Leaves with 1 if there is an error.
     """
-    found = lint_path(path, agent_dirs=hosts, plugins=known_plugins(surveyed()))
+    registry = surveyed()
+    found = lint_path(path, agent_dirs=hosts, plugins=known_plugins(registry), tools=tool_owners(registry))
     if as_json:
         _print_json([problem.as_dict() for problem in found])
     else:

@@ -20,11 +20,17 @@ from shared.definitions.variables import workspace_root
 from shared.errors import unknown_name
 
 
-def lint(path: Path | str, *, agent_dirs: Sequence[str] = (), plugins: Collection[str] | None = None) -> list[Problem]:
+def lint(
+    path: Path | str,
+    *,
+    agent_dirs: Sequence[str] = (),
+    plugins: Collection[str] | None = None,
+    tools: Collection[str] | None = None,
+) -> list[Problem]:
     """What is wrong with a file, a folder of definitions, or the folders of a project; empty if nothing is.
 
     A project is a folder with `.jaato` inside; `agent_dirs` adds its folders for other hosts. `plugins` are
-    those that are known: a profile that asks for any other cannot be spawned.
+    those that are known, `tools` what they offer: a profile that asks for any other cannot be spawned.
     """
     place = Path(os.path.abspath(path))
     if not os.path.lexists(place):
@@ -32,15 +38,30 @@ def lint(path: Path | str, *, agent_dirs: Sequence[str] = (), plugins: Collectio
     readings, found = _folders(place, agent_dirs) if place.is_dir() else _file(place)
     if plugins is not None:
         found += [problem for each in readings if each.profile for problem in unknown_plugins(each.profile, plugins)]
+    if tools is not None:
+        found += [problem for each in readings if each.profile for problem in unknown_tools(each.profile, tools)]
     return sorted(found, key=lambda problem: (problem.path, problem.line or 0))
 
 
 def unknown_plugins(profile: SubagentProfile, known: Collection[str]) -> Iterator[Problem]:
     """The plugins that a profile asks for and nobody has."""
-    for name in () if isinstance(profile.plugins, str) else profile.plugins:
-        if name not in known:
-            text = unknown_name("plugin", name, known)
-            yield Problem(profile.source.path or profile.name, None, "unknown-plugin", "plugins", text, "warning")
+    asked = () if isinstance(profile.plugins, str) else profile.plugins
+    for field, names in (("plugins", asked), ("plugin_configs", profile.plugin_configs)):
+        for name in names:
+            if name not in known:
+                text = f"{field}: {unknown_name('plugin', name, known)}"
+                yield Problem(profile.source.path or profile.name, None, "unknown-plugin", field, text, "warning")
+
+
+def unknown_tools(profile: SubagentProfile, known: Collection[str]) -> Iterator[Problem]:
+    """The tools that a profile names and nobody has; those of MCP servers are known only while these run."""
+    if "mcp" in profile.plugins or profile.plugins == "inherit":
+        return
+    for field, names in (("tools", profile.tools or ()), ("disallowed_tools", profile.disallowed_tools)):
+        for name in names:
+            if name not in known and not set(name) & set("*?["):
+                text = f"{field}: {unknown_name('tool', name, known)}"
+                yield Problem(profile.source.path or profile.name, None, "unknown-tool", field, text, "warning")
 
 
 def _file(path: Path) -> tuple[list[Reading], list[Problem]]:

@@ -277,8 +277,10 @@ class PermissionBroker:
             log.warning("a permission hook failed", exc_info=True)
 
     def _warn(self) -> None:
-        for warning in (*self._policy.warnings, *filter(None, [self._policy.problem])):
+        for warning in self._policy.warnings:
             log.warning("permissions: %s", warning)
+        if self._policy.problem:
+            log.warning("permissions: everything is denied: %s", self._policy.problem)
 
 
 def _outcome(verdict: Verdict) -> Outcome:

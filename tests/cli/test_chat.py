@@ -264,6 +264,22 @@ def test_a_model_cannot_reach_the_terminal(tmp_path: Path) -> None:
             assert sequence not in screen.raw
 
 
+def test_tab_right_after_a_letter_completes(tmp_path: Path) -> None:
+    with chatting(tmp_path) as screen:
+        screen.type("/he\t")  # in one go: nothing was looked up yet
+        screen.wait_for("> /help")
+        screen.type("\r")
+        screen.wait_for("All commands and keys")
+
+
+def test_a_message_waits_for_the_command_above_it(tmp_path: Path) -> None:
+    with chatting(tmp_path) as screen:
+        for number in range(5):
+            screen.type(f"/model nowhere.yaml\r/model echo\rhello {number}\r")
+            screen.wait_for(f"You said: hello {number}")
+        assert "cannot be read" not in screen.text
+
+
 def test_a_failing_model_call_is_told_and_the_chat_goes_on(tmp_path: Path) -> None:
     with chatting(tmp_path) as screen:
         screen.line("/model nowhere.yaml")

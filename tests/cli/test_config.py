@@ -84,6 +84,21 @@ def test_check_says_what_is_wrong_and_leaves_with_one(desk: Desk) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_check_looks_whether_what_is_named_is_there(desk: Desk) -> None:
+    desk.user("provider: antropic\nplugins: [tood]\nskill_dirs: [/nowhere/at/all]\n")
+    done = jaato(desk, "config", "check")
+    assert done.returncode == 0, "a host may bring providers and plugins of its own"
+    for line, told in ((1, "Did you mean 'anthropic'"), (2, "Did you mean 'todo'"), (3, "no folder /nowhere/at/all")):
+        [found] = [text for text in done.stdout.splitlines() if f"config.yaml:{line}: warning: unknown-name" in text]
+        assert told in found
+    desk.user("permissions: gone.json\n")
+    done = jaato(desk, "config", "check")
+    assert done.returncode == 1
+    assert "everything is denied" in done.stdout
+    doctor = jaato(desk, "doctor", "--offline")
+    assert doctor.stdout.count("everything is denied") == 2, "the settings and the policy in force"
+
+
 def test_run_goes_by_the_settings(desk: Desk) -> None:
     desk.user("provider: script\nplugins: [todo]\npermissions: deny\n")
     done = jaato(desk, "run", "--json", "hello")

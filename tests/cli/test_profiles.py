@@ -97,11 +97,13 @@ def test_a_plugin_that_nobody_has_is_told_before_a_spawn_fails(work: Path) -> No
     write_plugin(work / ".jaato/plugins/theirs", {"name": "theirs"})
     done = profiles("lint", str(path), cwd=work)
     assert done.returncode == 0
-    assert f"{path}: warning: unknown-plugin: unknown plugin 'file_edt'. Did you mean 'file_edit'?" in done.stdout
+    assert (
+        f"{path}: warning: unknown-plugin: plugins: unknown plugin 'file_edt'. Did you mean 'file_edit'?" in done.stdout
+    )
     assert done.stdout.count("unknown-plugin") == 1, "one that is there and not trusted is known"
     assert profiles("lint", "--strict", str(path), cwd=work).returncode == 1
     told = profiles("explain", "typo", cwd=work)
-    assert "! unknown plugin 'file_edt'. Did you mean 'file_edit'?" in told.stdout
+    assert "! plugins: unknown plugin 'file_edt'. Did you mean 'file_edit'?" in told.stdout
     assert "limits: max_turns 10, cost_usd 0.1" in told.stdout
     assert "not trusted: never more than its caller has" in told.stdout
     assert told.stderr == ""

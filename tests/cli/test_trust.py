@@ -56,3 +56,10 @@ def test_a_folder_that_is_not_there_is_named(project: Path) -> None:
     done = jaato("trust", "nowhere", cwd=project)
     assert done.returncode == 2
     assert "is not a folder" in done.stderr
+
+
+def test_without_anybody_to_answer_nothing_is_trusted(project: Path) -> None:
+    done = jaato("trust", cwd=project, stdin="")
+    assert done.returncode == 2
+    assert "nobody answered" in done.stderr
+    assert jaato("trust", "--show", cwd=project).returncode == 1

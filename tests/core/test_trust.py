@@ -35,7 +35,7 @@ def test_a_workspace_is_trusted_as_it_was_and_no_longer_after_that_is_taken_back
 ) -> None:
     verdict = store.is_trusted(project)
     assert not verdict
-    assert "never trusted" in verdict.reason
+    assert "nobody has trusted it" in verdict.reason
     store.trust(survey(project))
     assert store.is_trusted(project)
     (project / "README.md").write_text("changed")

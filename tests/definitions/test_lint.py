@@ -82,3 +82,17 @@ def test_discover_profiles_takes_any_folder_and_a_missing_one_is_empty(project: 
     assert list(discover_profiles(tmp_path / "elsewhere")) == ["x"]
     assert list(discover_profiles("elsewhere", tmp_path)) == ["x"]
     assert discover_profiles(base_path=tmp_path / "nowhere") == {}
+
+
+def test_tools_and_plugins_that_nobody_has_are_told_where_they_are_known(project: Project) -> None:
+    path = project.write(
+        "a.yaml", "description: d\nplugins: [files]\ntools: [raed, read*]\nplugin_configs: {cil: {}}\n"
+    )
+    project.write("b.yaml", "description: d\nplugins: [mcp]\ntools: [of_a_server]\n")
+    project.write("c.yaml", "description: d\nplugins: inherit\ntools: [of_the_caller]\n")
+    found = lint(project.root, plugins=["files", "cli", "mcp"], tools=["read"])
+    assert {(each.path, each.code, each.field, each.severity) for each in found} == {
+        (str(path), "unknown-plugin", "plugin_configs", "warning"),
+        (str(path), "unknown-tool", "tools", "warning"),
+    }
+    assert "Did you mean 'read'?" in " ".join(each.text for each in found)

@@ -28,8 +28,8 @@ def test_an_untrusted_project_runs_nothing_and_is_listed_with_the_reason(places:
     places.write("p", {"id": "p"}, user=False, init_py="open('ran', 'w')\ndef register(api): pass")
     registry = places.registry()
     assert "p" not in registry.list_available()
-    assert "never trusted" in registry.problems["p"]
-    with pytest.raises(PluginError, match="unknown plugin 'p'"):
+    assert "nobody has trusted it" in registry.problems["p"]
+    with pytest.raises(PluginError, match=r"plugin 'p' cannot be used: .* nobody has trusted it"):
         registry.expose_tool("p")
     assert not (places.project / "ran").exists()
 

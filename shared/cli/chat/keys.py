@@ -20,10 +20,37 @@ class Actions:
     turn_to_question: Callable[[], object]
 
 
+class Completing:
+    """Tab: completes at once, or as soon as what is being looked up for the letters just typed is there."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        self._buffer = buffer
+        self._waits = False
+        buffer.on_text_changed += lambda _: self._forget()
+        buffer.on_completions_changed += lambda _: self._found()
+
+    def wanted(self) -> None:
+        """The key was pressed."""
+        if self._buffer.complete_state is not None:
+            self._buffer.complete_next()
+            return
+        self._waits = True
+        self._buffer.start_completion(insert_common_part=True)
+
+    def _found(self) -> None:
+        if self._waits and self._buffer.complete_state is not None and self._buffer.complete_state.completions:
+            self._waits = False
+            self._buffer.complete_next()
+
+    def _forget(self) -> None:
+        self._waits = False
+
+
 def chat_keys(message: Buffer, answer: Buffer, actions: Actions) -> KeyBindings:
     """The bindings; a message may have several lines, an answer has one."""
     keys = KeyBindings()
     in_message = has_focus(message)
+    completing = Completing(message)
 
     @keys.add("enter", filter=in_message)
     def _submit(event: KeyPressEvent) -> None:
@@ -32,6 +59,10 @@ def chat_keys(message: Buffer, answer: Buffer, actions: Actions) -> KeyBindings:
             message.newline(copy_margin=False)
         else:
             actions.submit()
+
+    @keys.add("tab", filter=in_message)
+    def _complete(event: KeyPressEvent) -> None:
+        completing.wanted()
 
     @keys.add("escape", "enter", filter=in_message)
     @keys.add("c-j", filter=in_message)

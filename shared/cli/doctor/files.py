@@ -6,21 +6,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from shared.cli.doctor.finding import Finding, failed, from_problems
+from shared.cli.settings_sense import misnamed
+from shared.cli.tool_owners import known_plugins
 from shared.definitions.catalogue import ProfileCatalogue
 from shared.definitions.source import one_line
 from shared.errors import JaatoError
 from shared.folder_plugins.opened import RefusedFolder
-from shared.permissions.search import find_policy
+from shared.permissions.gate import build_gate
 from shared.registry import PluginRegistry
 from shared.settings import Settings
 from shared.skills import SkillConfig, SkillManager
 from shared.trust import TrustStore, survey
 
 
-def look_at_settings(settings: Settings) -> Iterator[Finding]:
+def look_at_settings(settings: Settings, registry: PluginRegistry) -> Iterator[Finding]:
     """The settings files."""
-    yield from from_problems("settings", settings.problems, fix="jaato config check")
-    if not settings.problems:
+    problems = [*settings.problems, *misnamed(settings, known_plugins(registry))]
+    yield from from_problems("settings", problems, fix="jaato config check")
+    if not problems:
         read = ", ".join(settings.files) or "no file: defaults and the environment"
         yield Finding("settings", "ok", one_line(read))
 
@@ -37,9 +40,9 @@ def look_at_trust(workspace: Path) -> Iterator[Finding]:
         yield Finding("trust", "ok", "nothing here runs code or grants rights")
 
 
-def look_at_permissions(workspace: Path, *, trusted: bool) -> Iterator[Finding]:
+def look_at_permissions(workspace: Path, settings: Settings, *, trusted: bool) -> Iterator[Finding]:
     """The policy in force."""
-    policy = find_policy(workspace, trust_workspace=trusted)
+    policy = build_gate(settings.permissions, workspace=workspace, trust_workspace=trusted).policy
     if policy.problem:
         yield Finding("permissions", "problem", one_line(f"everything is denied: {policy.problem}"), "mend the policy")
         return
