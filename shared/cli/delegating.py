@@ -40,7 +40,9 @@ def delegate(
             waiting[run] = place
         while waiting:
             wait_any([run.done for run in waiting], TICK)
-            for run in [run for run in waiting if run.done.is_open]:
+            ended = [run for run in waiting if run.done.is_open]
+            client.get_runtime().bus.flush()  # what they did is shown before what they say
+            for run in ended:
                 place = waiting.pop(run)
                 assert run.result is not None
                 yield place, run.result

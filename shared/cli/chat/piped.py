@@ -65,6 +65,8 @@ class PipedChat:
     def _print(self, source: str, text: str, mode: str) -> None:
         written = text if source == "model" else "\n" if mode == "flush" and not self._fresh else ""
         if written:
+            if self._fresh:
+                self._client.get_runtime().bus.flush()  # what was done before is shown first
             self._fresh = written.endswith("\n")
             self._write(plain(written) if self._out.isatty() else written)
 
