@@ -50,13 +50,21 @@ class Mailbox:
         """Keep mail for the next turn that the one before could not take any more."""
         self._left.extendleft(reversed(unread))
 
+    def drop_letters(self) -> None:
+        """Leave letters to the store, which has them."""
+        self._left = deque(each for each in self._left if not isinstance(each, Letter))
+
     def take(self) -> list[str]:
         """Everything that waits, each once."""
         mail: list[str] = []
-        while self._left:
-            mail.append(self._left.popleft())
-        for source in self.sources:
-            mail += source()
-        if self.callback is not None and (text := self.callback()):
-            mail.append(text)
+        try:
+            while self._left:
+                mail.append(self._left.popleft())
+            for source in self.sources:
+                mail += source()
+            if self.callback is not None and (text := self.callback()):
+                mail.append(text)
+        except BaseException:  # a host's callback may fail: what was taken before it is read at the next call
+            self.give_back(mail)
+            raise
         return mail

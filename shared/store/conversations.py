@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -112,18 +112,23 @@ def resume(session: JaatoSession, store: Store, conversation: str) -> Conversati
     return made
 
 
-def take_up(session: JaatoSession, store: Store, agent: int, *, run: int | None = None) -> Recorder:
+def take_up(
+    session: JaatoSession, store: Store, agent: int, *, run: int | None = None, at_hand: Collection[int] = ()
+) -> Recorder:
     """Give an idle session the stored history of an agent, with an answer to every call, and go on keeping it.
 
-    Letters that nobody has read wait for it again; with `run` those from before that run, for newer ones are in memory.
+    Letters that nobody has read wait for it again, but for those `at_hand`, in memory, and those newer than `run`,
+    which are there as well. What waited in the session for another conversation stays with that one, in the store.
     """
     stored = store.reader.history(agent)
     recorder = Recorder(store, agent, [each.key for each in stored])
     asked = max([each.key for each in stored if each.message.role is Role.MODEL], default=0)
     answers = Answers(store.reader.tool_calls(agent, after=asked), recorder)
     session.take_up([each.message for each in stored], recorder, answers)
+    session.mail.drop_letters()
     for letter in left_over(store, agent, before=run):
-        session.mail.leave(letter)
+        if letter.key not in at_hand:
+            session.mail.leave(letter)
     return recorder
 
 

@@ -95,7 +95,7 @@ class Recorder:
         self._told.append(run)
 
     def post(self, text: str) -> Letter:
-        """Keep a text that waits for the agent's next model call; it is on disk when this returns."""
+        """Keep a text that waits for the agent's next model call; it is on disk when this returns, if it can be."""
         letter = post(self.store, self.agent, text)
         self.store.commit()
         return letter

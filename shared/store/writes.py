@@ -113,8 +113,9 @@ def say(
 
 
 def add_mail(key: int, agent: int, text: str, at: float, db: sqlite3.Connection) -> None:
-    """A letter waits for an agent's next model call."""
-    db.execute("INSERT INTO mail VALUES (?, ?, ?, ?)", (key, agent, _clean(text), at))
+    """A letter waits for an agent's next model call, unless the agent is gone."""
+    known = "SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM agents WHERE key = ?2)"
+    db.execute(f"INSERT INTO mail {known}", (key, agent, _clean(text), at))
 
 
 def drop_mail(letters: Iterable[int], db: sqlite3.Connection) -> None:

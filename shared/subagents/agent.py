@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,10 +14,13 @@ from shared.store.mail import post, withdraw
 from shared.store.store import Store
 from shared.subagents.plan import Plan
 from shared.subagents.result import Status
-from shared.subagents.run import Run, drained
+from shared.subagents.run import Run
 from shared.types import Message
 
 PATH_SEPARATOR = " \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} "
+
+
+_mailing = threading.Lock()  # one for the mail of all agents: it is held for no time at all
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
@@ -48,17 +52,24 @@ class Subagent:
     def tell(self, message: str) -> str:
         """Leave a message for its next model call; where there is a store, it is on disk when this returns."""
         store = self._store
-        if store is None:
-            self._mail.append(message)
-            return message
-        letter = post(store, self.stored, message)
-        self._mail.append(letter)
-        store.commit()
+        letter = message if store is None else post(store, self.stored, message)
+        with _mailing:
+            self._mail.append(letter)
+        if store is not None:
+            store.commit()
         return letter
 
     def take_mail(self) -> list[str]:
         """The messages that wait, each once."""
-        return [*drained(self._mail), *self.run.take_notes()]
+        with _mailing:
+            told, self._mail = self._mail, []
+        return [*told, *self.run.take_notes()]
+
+    @property
+    def letters(self) -> frozenset[int]:
+        """The keys of the stored messages that wait here."""
+        with _mailing:
+            return frozenset(each.key for each in self._mail if isinstance(each, Letter))
 
     @property
     def has_mail(self) -> bool:
@@ -67,12 +78,14 @@ class Subagent:
 
     def take_back(self, message: str) -> bool:
         """Withdraw what `tell` returned, if nobody has read it; False if somebody has."""
-        try:
-            self._mail.remove(message)
-        except ValueError:
-            return False
+        with _mailing:
+            kept = [each for each in self._mail if each is not message]  # an equal text may be somebody else's
+            if len(kept) == len(self._mail):
+                return False
+            self._mail = kept
         if (store := self._store) is not None and isinstance(message, Letter):
             withdraw(store, message)
+            store.commit()  # before its sender hears that nobody will read it
         return True
 
     @property

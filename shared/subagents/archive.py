@@ -88,8 +88,7 @@ class Archive:
         if conversation is None or not agent.stored:
             return
         if agent.asleep:
-            take_up(session, conversation.store, agent.stored, run=run.stored)
-            agent.asleep = False
+            take_up(session, conversation.store, agent.stored, run=run.stored, at_hand=agent.letters)
         else:
             session.keep(Recorder(conversation.store, agent.stored))
 

@@ -113,6 +113,7 @@ class Lifecycle:
                 fill_inbox(seat, tree.conversation)
             if not tree.settle(run, session):
                 raise CancelledException(run.cancel.reason or "closed")
+            agent.asleep = False  # not before: a session that nobody wants takes its history with it
         except BaseException:
             session.close()
             raise

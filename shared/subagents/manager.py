@@ -39,7 +39,8 @@ Start = Callable[[CancelToken | None], DelegationHandle]
 class Options(TypedDict, total=False):
     """What may be said besides the task: what the subagent should know, what was said before, and what stops it.
 
-    An `agent_name` is the host's own; left out, each delegation gets one that no other has.
+    An `agent_name` is the host's own; left out, each delegation gets one that no other has. Two of one name, profile
+    and task at the same time are one, as they are for a model.
     """
 
     agent_name: str | None
@@ -238,7 +239,7 @@ def _is_pooled(delegates: Delegates, name: str | None) -> bool:
 def _spawned(engine: Engine, caller: Caller, call: SpawnCall, *, pooled: bool) -> Run:
     """A run of its own, by an agent of the pool where there is one; an equal task that is live is another's.
 
-    Under a name of its own no two delegations are ever the same one.
+    Under a name of its own, unless the host gave one, no two delegations are ever the same one.
     """
     if pooled:
         run, fresh = engine.spawn(caller, call)

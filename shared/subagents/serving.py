@@ -20,7 +20,9 @@ def serve(engine: Engine, request: Request) -> str:
     if request.kind == "message":
         if not agent.is_live:
             return f"{agent.agent_id} is {agent.status.value}: continue it instead"
-        agent.tell(str(request.body.get("text", "")))
+        sent = agent.tell(str(request.body.get("text", "")))
+        if not agent.is_live and agent.take_back(sent):
+            return f"{agent.agent_id} is {agent.status.value}: continue it instead"
         return f"{agent.agent_id} reads it before its next model call"
     caller = Caller(agent.run.seat, CancelToken())
     reason = str(request.body.get("reason") or "cancelled from outside")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.crashes import crash, hosted
 from support.stores import statuses
-from support.subagents import PATIENCE, Hold, Play, Stage, answers_in, calling, user_texts
+from support.subagents import PATIENCE, Hold, Play, Stage, answers_in, calling, task_of, user_texts
 
 from shared.errors import StoreError
 from shared.providers.base import ModelRequest
@@ -326,3 +326,70 @@ def test_what_a_child_was_told_and_had_not_read_is_read_when_it_goes_on_and_once
             assert user_texts(play.child_requests[-1])[-1] == "once more"
         stage.ask("again")
         assert sum("lunch" in text for text in user_texts(play.parent_requests[-1])) == 1
+
+
+def test_a_letter_to_one_that_was_cancelled_in_the_queue_is_read_once(path: Path) -> None:
+    with hosted(path, Play("noted", "did it")) as stage:
+        stage.ask("hello")
+        stage.spawn("task one", name="one")
+    hold = Hold("released")
+    play = Play("noted", lambda request: hold(request) if task_of(request) == "blocker" else "ok")
+    with hosted(path, play, resume=True, config={"max_concurrent": 1}) as stage:
+        blocker = stage.launch("blocker", name="blocker")
+        hold.wait_entered()
+        stage.call("continue_subagent", agent_id="one", message="again", background=True)
+        stage.call("send_to_subagent", agent_id="one", message="use the fine blade")
+        stage.call("cancel_subagent", agent_id="one")
+        hold.release()
+        stage.result(blocker)
+        stage.call("continue_subagent", agent_id="one", message="third run")
+        said = user_texts(play.child_requests[-1])
+        assert said[0] == "task one", "with its history"
+        assert sum("fine blade" in text for text in said) == 1, said
+
+
+def test_a_letter_stays_with_its_conversation(path: Path) -> None:
+    with hosted(path, Play("noted")) as stage:
+        former = stage.client.keep_conversation()
+        stage.ask("I am B")
+    with hosted(path, Play("noted")) as stage:
+        own = stage.client.keep_conversation()
+        stage.ask("I am A")
+        stage.client.get_session().steer("for A only")
+        stage.client.resume_conversation(former)
+        stage.ask("on with B")
+        assert "for A only" not in " ".join(user_texts(stage.play.parent_requests[-1]))
+    with hosted(path, Play("noted"), resume=own) as stage:
+        stage.ask("back")
+        assert f"{LATE}\nfor A only" in user_texts(stage.play.parent_requests[-1])
+
+
+def test_equal_letters_are_two(path: Path) -> None:
+    hold = Hold("released")
+    with hosted(path, Play("noted", [hold, "read them"])) as stage:
+        stage.ask("hello")
+        agent_id = stage.launch("work", name="one")
+        hold.wait_entered()
+        agent = stage.client.get_session().extras["subagents"].tree.get(agent_id)
+        first, second = agent.tell("stop"), agent.tell("stop")
+        assert agent.take_back(second)
+        assert not agent.take_back(second)
+        assert agent.letters == {first.key}
+        with Reader(path) as reader:
+            assert [key for key, _ in reader.mail(agent.stored)] == [first.key]
+        hold.release()
+        stage.result(agent_id)
+        with Reader(path) as reader:
+            assert reader.mail(agent.stored) == []
+
+
+def test_mail_outlives_a_callback_that_fails(path: Path) -> None:
+    with hosted(path, Play("noted")) as stage:
+        session = stage.client.get_session()
+        session.steer("important")
+        session.set_mid_turn_prompt_callback(lambda: 1 // 0 and None)
+        with pytest.raises(ZeroDivisionError):
+            stage.ask("one")
+        session.set_mid_turn_prompt_callback(None)
+        stage.ask("two")
+        assert "important" in user_texts(stage.play.parent_requests[-1])

@@ -44,8 +44,12 @@ class Lines:
             return True
 
     def _begin(self) -> None:
-        self._under_way = mine = object()
-        workers.submit(partial(self._work, mine))
+        former, self._under_way = self._under_way, object()
+        try:
+            workers.submit(partial(self._work, self._under_way))
+        except BaseException:  # no thread to be had: the next line tries again
+            self._under_way = former
+            raise
 
     def _work(self, mine: object) -> None:
         while (work := self._next(mine)) is not None:

@@ -90,7 +90,7 @@ class SlashCommands:
         except JaatoError as error:
             self._show(Text(plain(str(error)), style="red"))
             return False
-        except Exception as error:  # foreign code: a command that fails ends itself alone
+        except (Exception, SystemExit) as error:  # foreign code: a command that fails ends itself alone
             log.exception("the command /%s failed", name)
             self._show(Text(plain(f"/{name} failed: {type(error).__name__}: {error}"), style="red"))
             return False
