@@ -244,13 +244,13 @@ def test_many_calls_leave_no_descriptor_and_no_zombie(cli: Caller) -> None:
 
 
 def test_credentials_are_not_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "k1")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "first-credential")
     monkeypatch.setenv("GITHUB_TOKEN", "k2")
     monkeypatch.setenv("DATABASE_URL", "postgres://me:hunter2@db/x")
     monkeypatch.setenv("GIT_AUTHOR_NAME", "Ada")
     cli = configured(tmp_path, env_allow=["GITHUB_TOKEN"], env={"EXTRA_SECRET": "given", "COLOUR": "blue"})
     shown = cli.ok("cli", command="env")["output"].splitlines()
-    assert not any("k1" in line or "hunter2" in line for line in shown)
+    assert not any("first-credential" in line or "hunter2" in line for line in shown)
     assert {"GITHUB_TOKEN=k2", "EXTRA_SECRET=given", "COLOUR=blue", "GIT_AUTHOR_NAME=Ada"} <= set(shown)
 
 
