@@ -6,10 +6,8 @@ import logging
 
 from shared import plugin_catalogue
 from shared.folder_plugins.opened import RefusedFolder
-from shared.plugin_loading import plugin_tools
 from shared.registry import PluginRegistry
-
-log = logging.getLogger(__name__)
+from shared.subagents.known_tools import known_tools
 
 
 def surveyed() -> PluginRegistry:
@@ -29,14 +27,4 @@ def known_plugins(registry: PluginRegistry) -> set[str]:
 
 def tool_owners(registry: PluginRegistry | None = None) -> dict[str, str]:
     """The plugin of every tool that any installed plugin has; nothing is set up for that."""
-    registry = registry or surveyed()
-    found: dict[str, str] = {}
-    for name in registry.list_available():
-        plugin = registry.get_plugin(name)
-        try:
-            tools = plugin_tools(plugin) if plugin is not None else []
-        except Exception:  # foreign code, of which nothing was set up
-            log.debug("the tools of plugin '%s' are not known", name, exc_info=True)
-            tools = []
-        found |= {tool.name: name for tool in tools}
-    return found
+    return dict(known_tools(registry or surveyed()))
